@@ -55,6 +55,8 @@ pub struct Settings {
     pub contexts: bool,
     /// When code is translated without the program having to stop.
     pub beside: Beside,
+    /// Whether the driver is asked what it wants several times a second, and not only when it gets a signal.
+    pub look_often: bool,
 }
 
 /// When a thread waits for its code to be translated, or for what is to become of a call, instead of being stopped: that needs

@@ -174,6 +174,7 @@ fn traced(program: &Path, g: &Geometry) -> Found {
         trace: TraceSettings { every: Some(every), ..TraceSettings::default() },
         contexts: false,
         beside: Beside::default(),
+        look_often: false,
     };
     let args = vec![program.as_os_str().to_owned()];
     let run = Program { path: program.to_owned(), args, env: Vec::new() };

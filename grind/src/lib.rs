@@ -23,4 +23,5 @@ pub mod run;
 pub mod session;
 pub mod simulation;
 pub mod supervisor;
+pub mod timeline;
 pub mod tree;

@@ -31,6 +31,7 @@ use crate::resolve::{self, Refusal};
 use crate::session::Runner;
 use crate::simulation::Simulation;
 use crate::supervisor::{self, Ending, Side};
+use crate::timeline::Timeline;
 use crate::{doctor, elsewhere, engine_log, manual, os};
 
 /// Does what `args` (the whole argument vector) ask for.
@@ -223,6 +224,7 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         trace: simulation.trace(),
         contexts: options.tool == Tool::Cachegrind,
         beside: options.beside,
+        look_often: options.dump_every.is_some(),
     };
     settings.trace.forms = options.cycle_estimation && !callgrind;
     if callgrind {
@@ -286,6 +288,9 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
                 Recorder::new(control_requests, options.names(), events, caches.as_ref(), dump_service.clone())
                     .with_made(runner.made());
             runner.record_calls(dump_service, events.names());
+            if let Some(every) = options.dump_every {
+                runner.writes_parts(Timeline::new(every));
+            }
             guest.follow(&settings, &mut runner, Some(Box::new(recorder)))
         }
         Some(s) => guest.follow(&settings, &mut runner, Some(Box::new(s))),

@@ -9,6 +9,7 @@ mod save;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use cg_format::cachegrind::Profile;
 use grind_analysis::broken;
@@ -42,6 +43,7 @@ use crate::progress::Progress;
 use crate::resolve::{self, Cause};
 use crate::simulation::{self, Simulation};
 use crate::supervisor::Reporter;
+use crate::timeline::Timeline;
 use crate::tree::Tree;
 
 /// What is known of a process.
@@ -89,6 +91,8 @@ pub struct Runner<'a> {
     progress: Option<Progress>,
     /// How long a process is followed that ran already.
     visit: Option<Visit>,
+    /// When parts of profiles are written, if that goes by time.
+    timeline: Option<Timeline>,
 }
 
 impl<'a> Runner<'a> {
@@ -122,7 +126,13 @@ impl<'a> Runner<'a> {
             tree: None,
             progress: None,
             visit: None,
+            timeline: None,
         }
+    }
+
+    /// Parts of profiles are written as `timeline` says.
+    pub fn writes_parts(&mut self, timeline: Timeline) {
+        self.timeline = Some(timeline);
     }
 
     /// The first process runs already, and is followed for as long as `visit` says.
@@ -561,10 +571,15 @@ impl Session for Runner<'_> {
 
     fn control_request(&mut self) -> Option<ControlRequest> {
         let leave = self.visit.as_mut().and_then(|visit| visit.next_to_leave(self.processes.keys().copied()));
-        match leave {
-            Some(pid) => Some(ControlRequest { pid, what: Wanted::Detach }),
-            None => self.calls.as_mut()?.control_request(),
+        if let Some(pid) = leave {
+            return Some(ControlRequest { pid, what: Wanted::Detach });
         }
+        if let Some(timeline) = &mut self.timeline
+            && let Some(pid) = timeline.next(Instant::now(), self.processes.keys().copied())
+        {
+            return Some(ControlRequest { pid, what: Wanted::Query(Query::Dump(Some(timeline.words()))) });
+        }
+        self.calls.as_mut()?.control_request()
     }
 
     fn wants_tally(&mut self) -> bool {

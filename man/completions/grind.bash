@@ -109,6 +109,7 @@ _grind_options='--tool=cachegrind
 --combine-dumps=yes
 --combine-dumps=no
 --dump-every-bb=
+--dump-every=
 --dump-before=
 --dump-after=
 --zero-before=

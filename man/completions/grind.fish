@@ -52,6 +52,7 @@ complete -c grind -l compress-strings -x -a 'yes no' -d 'write every name once, 
 complete -c grind -l compress-pos -x -a 'yes no' -d 'write positions relative to the last one'
 complete -c grind -l combine-dumps -x -a 'yes no' -d 'write all parts of a profile to one file'
 complete -c grind -l dump-every-bb -x -d 'write a part after so many basic blocks; 0: never'
+complete -c grind -l dump-every -x -d 'write a part after each such time (1s, 250ms; 50ms at least), so that it can be seen what was executed when'
 complete -c grind -l dump-before -x -d 'write a part before entering functions with such a name; * and ? fit any text'
 complete -c grind -l dump-after -x -d 'write a part after leaving such functions'
 complete -c grind -l zero-before -x -d 'set all costs to zero before entering such functions'

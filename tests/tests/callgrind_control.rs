@@ -268,3 +268,43 @@ fn a_process_and_its_child_are_two_runs() {
         run.ask(pid, &Request::Kill);
     }
 }
+
+/// Parts that are written by time add up to the whole, and no arc of one is of another's time.
+#[test]
+fn parts_by_time_add_up_to_the_whole() {
+    const PROGRAM: &str = r#"
+static volatile unsigned sink;
+__attribute__((noinline)) void leaf(unsigned n) { while (n--) sink += n; }
+__attribute__((noinline)) void phase(unsigned n) { while (n--) leaf(1000); }
+int main(void) { for (int i = 0; i < 8; i++) phase(80000); return 0; }
+"#;
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    std::fs::write(at("p.c"), PROGRAM).unwrap();
+    let words = ["cc", "-O1", "-g", "-o", "p", "p.c"].map(str::to_owned);
+    grind_tests::build::compile(&words, dir.path());
+    let total = |name: &str| {
+        let bytes = std::fs::read(at(name)).unwrap();
+        grind_tests::laws::check(&bytes, name);
+        let text = String::from_utf8(bytes).unwrap();
+        let total = text.lines().find_map(|line| line.strip_prefix("totals: ")).unwrap().parse::<u64>().unwrap();
+        (total, text.contains("desc: Trigger: --dump-every=100ms"))
+    };
+    let profile = |options: &[&str]| {
+        let mut words = tools::under_test().to_vec();
+        words.extend(["-q", "--tool=callgrind", "--callgrind-out-file=out"].map(str::to_owned));
+        words.extend(options.iter().map(|&option| option.to_owned()));
+        words.push(at("p").display().to_string());
+        assert!(run::command(&words, dir.path()).status().unwrap().success());
+        let names = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+        let parts: Vec<String> = names.filter(|name| name.starts_with("out")).collect();
+        let totals: Vec<(u64, bool)> = parts.iter().map(|name| total(name)).collect();
+        parts.iter().for_each(|name| std::fs::remove_file(at(name)).unwrap());
+        totals
+    };
+    let whole = profile(&[]);
+    let parts = profile(&["--dump-every=100ms"]);
+    assert_eq!(whole.len(), 1);
+    assert!(parts.len() > 2 && parts.iter().filter(|(_, by_time)| *by_time).count() >= parts.len() - 1, "{parts:?}");
+    assert_eq!(parts.iter().map(|(total, _)| total).sum::<u64>(), whole[0].0);
+}

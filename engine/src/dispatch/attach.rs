@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use nix::libc;
 
+use super::Dispatcher;
 use super::flush::makes_again;
 use super::kinds::{fault_pending, stops_processes};
 use super::life::command_line;
 use super::objects;
 use super::status::Status;
-use super::{Dispatcher, LOOK};
 use crate::api::AtStart;
 use crate::code_cache::CodeCache;
 use crate::contexts::ThreadContexts;
@@ -25,7 +25,6 @@ use crate::maps::Region;
 use crate::process::State;
 use crate::slots::SlotPool;
 use crate::subject;
-use crate::tick::Ticks;
 use crate::tracee::{self, Gadget, How, Memory, Stop, Stopped, Wait, is_sent};
 
 /// Bytes of `syscall`, and of `int 0x80`.
@@ -76,8 +75,7 @@ impl Dispatcher<'_> {
             self.begin_attached(pid, tid, t, job_controlled);
         }
         // A signal of the driver's that comes just before the engine begins to wait must not be missed.
-        self.looks = Ticks::new();
-        self.looks.iter_mut().for_each(|ticks| ticks.every(LOOK));
+        self.look_often();
         Ok(())
     }
 

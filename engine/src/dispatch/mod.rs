@@ -224,6 +224,8 @@ pub(crate) fn run(
     let followed = guard::caught(|| {
         if let Target::Process(pid) = target {
             dispatcher.attach(pid)?;
+        } else if settings.look_often {
+            dispatcher.look_often();
         }
         dispatcher.until_everything_ended()
     });
@@ -283,6 +285,12 @@ impl Dispatcher<'_> {
                 self.settle_flushes();
             }
         }
+    }
+
+    /// From now on the driver is asked what it wants also while nothing stops.
+    fn look_often(&mut self) {
+        self.looks = Ticks::new();
+        self.looks.iter_mut().for_each(|ticks| ticks.every(LOOK));
     }
 
     /// Asks the driver what it wants.

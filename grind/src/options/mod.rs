@@ -13,6 +13,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use cg_sim::host::Given;
 use grind_analysis::callgrind::settings::Settings;
@@ -149,6 +150,8 @@ pub struct Options {
     pub caches: Given,
     /// Whether each context of the statistics gets a profile of its own.
     pub separate_contexts: bool,
+    /// How often parts of a profile are written (`--dump-every`).
+    pub dump_every: Option<Duration>,
     /// The process that is joined, if none is started.
     pub attach: attach::Wanted,
     /// The tool.
@@ -226,6 +229,7 @@ impl Options {
             cycle_model: cg_cycles::MODELS[0],
             caches: Given::default(),
             separate_contexts: true,
+            dump_every: None,
             attach: attach::Wanted::default(),
             tool: Tool::default(),
             callgrind: Settings::default(),

@@ -5,6 +5,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
 
 use cg_sim::Geometry;
 use cg_sim::geometry::ParseError;
@@ -93,6 +94,12 @@ const CYCLE_MODELS: &[&str] = &["skylake", "icelake", "zen3", "zen4"];
 
 /// The tools that exist.
 pub const TOOLS: &[&str] = &["cachegrind", "callgrind"];
+
+/// The time that an option names.
+pub(super) fn span(text: &OsStr) -> Result<Duration, Wrong> {
+    let text = text.to_string_lossy();
+    attach::span(&text).ok_or_else(|| vec![format!("Invalid time '{text}' (as in 10s, 500ms, 2m)")].into())
+}
 
 /// All options, in the order in which the help shows them.
 pub static OPTIONS: &[Opt] = &[
@@ -193,11 +200,8 @@ pub static OPTIONS: &[Opt] = &[
         Kind::Text("time"),
         Role::Core(|o, v| {
             let Value::Text(text) = v else { return Ok(()) };
-            o.attach.duration = attach::span(&text.to_string_lossy());
-            match o.attach.duration {
-                Some(_) => Ok(()),
-                None => Err(vec![format!("Invalid time '{}' (as in 10s, 500ms, 2m)", text.to_string_lossy())].into()),
-            }
+            o.attach.duration = Some(span(text)?);
+            Ok(())
         }),
         "",
         "with --pid: leave the process after this time (10s, 500ms, 2m)",
