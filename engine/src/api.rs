@@ -55,6 +55,8 @@ pub struct Settings {
     pub contexts: bool,
     /// When code is translated without the program having to stop.
     pub beside: Beside,
+    /// Whether programs that processes execute may be followed: what one has asked for is kept for the next.
+    pub programs_follow: bool,
     /// Whether the driver is asked what it wants several times a second, and not only when it gets a signal.
     pub look_often: bool,
 }

@@ -6,6 +6,7 @@
 //! not need: how much it gets doubles while it does what was expected, and falls back at once.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry::{Occupied, Vacant};
 use std::sync::Arc;
 
 use crate::fragment_table::Way;
@@ -55,11 +56,16 @@ struct Order {
 
 /// What all processes have asked for so far.
 #[derive(Debug, Default)]
-pub(crate) struct Orders(HashMap<Place, Order>);
+pub(crate) struct Orders {
+    places: HashMap<Place, usize>,
+    orders: Vec<Order>,
+}
 
-/// How far ahead of one process is translated, by how well it keeps to an order.
+/// How far ahead of one process is translated in one file, by how well it keeps to the order of that.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
+    /// Which order that is; `None`: none is kept.
+    order: Option<usize>,
     /// The entries at which it is expected to ask next.
     expected: (usize, usize),
     /// So many were translated the last time.
@@ -91,13 +97,23 @@ impl Order {
 }
 
 impl Orders {
-    /// What is to be translated with the code at `pc` of the file at `place`, for which a process of this pace has asked, in this way if by an
-    /// indirect branch.
-    pub(crate) fn next(&mut self, place: Place, pc: u64, way: Option<Way>, pace: &mut Pace) -> &[Entry] {
-        if !self.0.contains_key(&place) && self.0.len() >= FILES {
-            return &[];
-        }
-        self.0.entry(place).or_default().next(pc, way, pace)
+    /// The pace of a process that asks for code of the file at `place` for the first time.
+    pub(crate) fn pace(&mut self, place: Place) -> Pace {
+        let known = self.places.len();
+        let order = match self.places.entry(place) {
+            Occupied(order) => Some(*order.get()),
+            Vacant(order) if known < FILES => {
+                self.orders.push(Order::default());
+                Some(*order.insert(known))
+            }
+            Vacant(_) => None,
+        };
+        Pace { order, ..Pace::default() }
+    }
+
+    /// What is to be translated with the code at `pc`, for which a process of this pace has asked, in this way if by an indirect branch.
+    pub(crate) fn next(&mut self, pc: u64, way: Option<Way>, pace: &mut Pace) -> &[Entry] {
+        pace.order.map_or(&[], |order| self.orders[order].next(pc, way, pace))
     }
 }
 

@@ -99,6 +99,7 @@ fn run(dir: &Path, name: &str, source: &str, mut driver: Driver) -> Driver {
         trace: TraceSettings::default(),
         contexts: false,
         beside: Beside::default(),
+        programs_follow: true,
         look_often: false,
     };
     let exit = grind_engine::run(&program, &settings, &mut driver).unwrap_or_else(|e| panic!("{name}: {e}"));

@@ -174,6 +174,7 @@ fn traced(program: &Path, g: &Geometry) -> Found {
         trace: TraceSettings { every: Some(every), ..TraceSettings::default() },
         contexts: false,
         beside: Beside::default(),
+        programs_follow: true,
         look_often: false,
     };
     let args = vec![program.as_os_str().to_owned()];

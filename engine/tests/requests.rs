@@ -125,6 +125,7 @@ fn found(program: &Path, trace: TraceSettings, beside: Beside, code_limit: u64, 
         trace,
         contexts: false,
         beside,
+        programs_follow: true,
         look_often: false,
     };
     let run = Program { path: program.to_owned(), args: vec![program.into()], env: Vec::new() };

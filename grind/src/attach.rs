@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use crate::os;
+use crate::round::Round;
 
 /// What is to be joined, and for how long.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,15 +57,15 @@ pub struct Visit {
     /// When it ends, once it has begun.
     end: Option<Instant>,
     over: bool,
-    /// The processes that are still to be named as those to leave, while they are being named.
-    naming: Option<Vec<i32>>,
+    /// In which the processes to leave are named.
+    round: Round,
 }
 
 impl Visit {
     /// A visit that has not begun.
     #[must_use]
     pub fn new(wanted: Wanted) -> Self {
-        Self { wanted, end: None, over: false, naming: None }
+        Self { wanted, end: None, over: false, round: Round::default() }
     }
 
     /// The process is followed from now on.
@@ -80,14 +81,7 @@ impl Visit {
     /// The next process that is to be left, of `followed`: each is named once for every look, since others may have begun.
     pub fn next_to_leave(&mut self, followed: impl Iterator<Item = i32>) -> Option<i32> {
         self.over |= os::is_to_leave() || self.end.is_some_and(|end| Instant::now() >= end);
-        if !self.over {
-            return None;
-        }
-        let next = self.naming.get_or_insert_with(|| followed.collect()).pop();
-        if next.is_none() {
-            self.naming = None;
-        }
-        next
+        if self.over { self.round.next(followed) } else { None }
     }
 }
 

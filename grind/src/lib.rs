@@ -19,6 +19,7 @@ pub mod os;
 pub mod outfile;
 pub mod progress;
 pub mod resolve;
+pub mod round;
 pub mod run;
 pub mod session;
 pub mod simulation;

@@ -68,16 +68,7 @@ extern "C" fn leave(_: libc::c_int) {
 /// system calls are interrupted, and [`is_to_leave`] says so.
 pub fn leave_on_signals() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, supervisor_died()] {
-        // SAFETY: the structures are plain data and valid for the calls; the handler stores to an atomic.
-        unsafe {
-            let mut now = std::mem::zeroed::<libc::sigaction>();
-            // Those that were ignored stay ignored.
-            if libc::sigaction(signal, std::ptr::null(), &raw mut now) == 0 && now.sa_sigaction != libc::SIG_IGN {
-                let mut new = std::mem::zeroed::<libc::sigaction>();
-                new.sa_sigaction = leave as *const () as libc::sighandler_t;
-                libc::sigaction(signal, &raw const new, std::ptr::null_mut());
-            }
-        }
+        catch(signal, leave as *const () as libc::sighandler_t, 0);
     }
     if ORPHAN.load(Ordering::SeqCst) {
         LEAVE.store(true, Ordering::SeqCst);
@@ -137,12 +128,12 @@ const OWN: [libc::c_int; 10] = [
 /// A signal that was ignored when grind started stays ignored, for the program too.
 pub fn pass_on_signals() {
     for signal in (1..=libc::SIGRTMAX()).filter(|s| !OWN.contains(s)) {
-        catch(signal, pass_on as *const () as libc::sighandler_t);
+        catch(signal, pass_on as *const () as libc::sighandler_t, libc::SA_SIGINFO | libc::SA_RESTART);
     }
 }
 
 /// Installs `handler` unless the signal is ignored, or is one of the C library's own.
-fn catch(signal: libc::c_int, handler: libc::sighandler_t) {
+fn catch(signal: libc::c_int, handler: libc::sighandler_t, flags: libc::c_int) {
     // SAFETY: the structures are plain data and valid for the calls; the handlers only do what is safe in one.
     unsafe {
         let mut old = std::mem::zeroed::<libc::sigaction>();
@@ -151,7 +142,7 @@ fn catch(signal: libc::c_int, handler: libc::sighandler_t) {
         }
         let mut new = std::mem::zeroed::<libc::sigaction>();
         new.sa_sigaction = handler;
-        new.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        new.sa_flags = flags;
         libc::sigaction(signal, &raw const new, std::ptr::null_mut());
     }
 }

@@ -224,6 +224,7 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         trace: simulation.trace(),
         contexts: options.tool == Tool::Cachegrind,
         beside: options.beside,
+        programs_follow: options.trace_children,
         look_often: options.dump_every.is_some(),
     };
     settings.trace.forms = options.cycle_estimation && !callgrind;

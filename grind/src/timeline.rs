@@ -3,31 +3,35 @@
 
 use std::time::{Duration, Instant};
 
+use crate::round::Round;
+
 /// When parts are written.
 #[derive(Debug)]
 pub struct Timeline {
     every: Duration,
     /// When the last ones were due.
     last: Instant,
-    /// The processes that are still to be named as those to write parts of, while they are being named.
-    naming: Vec<i32>,
+    /// In which the processes to write parts of are named.
+    round: Round,
 }
 
 impl Timeline {
     /// Parts are due every so often from now on.
     #[must_use]
     pub fn new(every: Duration) -> Self {
-        Self { every, last: Instant::now(), naming: Vec::new() }
+        Self { every, last: Instant::now(), round: Round::default() }
     }
 
     /// The next process that a part is to be written of, of `followed`, if they are due.
     pub fn next(&mut self, now: Instant, followed: impl Iterator<Item = i32>) -> Option<i32> {
-        if self.naming.is_empty() && now.saturating_duration_since(self.last) >= self.every {
+        if !self.round.is_on() {
+            if now.saturating_duration_since(self.last) < self.every {
+                return None;
+            }
             // Who is late has not missed several.
             self.last = now;
-            self.naming = followed.collect();
         }
-        self.naming.pop()
+        self.round.next(followed)
     }
 
     /// The words of the parts.

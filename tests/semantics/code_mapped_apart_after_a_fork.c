@@ -35,7 +35,7 @@ int main(void) {
     pthread_t thread;
     pthread_create(&thread, 0, maps, 0);
     long sum = 0;
-    for (int i = 0; i < 60; i++) {
+    for (int i = 0; i < 20; i++) {
         int to_child[2], to_parent[2], status;
         char b = 0;
         if (pipe(to_child) || pipe(to_parent)) return 1;

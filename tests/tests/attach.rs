@@ -44,7 +44,14 @@ impl Alone {
         Self::start_with(program, args, Path::new("/nonexistent"))
     }
 
-    /// The same, where runs that listen do so below `base`.
+    /// The program with a window, before that.
+    fn ready() -> Self {
+        let mut alone = Self::start(&program("window"), &[]);
+        assert_eq!(alone.says(), b'r');
+        alone
+    }
+
+    /// As [`Alone::start`], where runs that listen do so below `base`.
     fn start_with(program: &Path, args: &[&str], base: &Path) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut command = Command::new(program);
@@ -106,6 +113,20 @@ impl Alone {
 
     fn go_on(&mut self) {
         self.child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+    }
+
+    /// It goes on, and says each of these when it has got so far.
+    fn goes_through(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.go_on();
+            assert_eq!(self.says(), byte);
+        }
+    }
+
+    /// It goes on to its end.
+    fn ends_well(&mut self) {
+        self.go_on();
+        self.ends("");
     }
 
     /// Its end.
@@ -190,8 +211,7 @@ fn a_program_that_minds_is_joined_and_left_again_and_again() {
 
 #[test]
 fn nothing_stays_with_a_program_that_is_left() {
-    let mut alone = Alone::start(&program("window"), &[]);
-    assert_eq!(alone.says(), b'r');
+    let mut alone = Alone::ready();
     let pid = alone.pid();
     until("it waits", || state(pid).contains("S (sleeping)"));
     let before = alone.seen();
@@ -200,12 +220,8 @@ fn nothing_stays_with_a_program_that_is_left() {
         until("it waits", || state(pid).contains("S (sleeping)"));
         assert_eq!(before, alone.seen(), "{mode:?}");
     }
-    for byte in [b'w', b'd'] {
-        alone.go_on();
-        assert_eq!(alone.says(), byte);
-    }
-    alone.go_on();
-    alone.ends("");
+    alone.goes_through(b"wd");
+    alone.ends_well();
 }
 
 /// What is executed between two marks is the same whether the program was started under grind or joined before the first. (The C
@@ -231,12 +247,8 @@ fn a_window_counts_the_same_as_from_a_start() {
             until("it is followed", || follows(pid));
             profiler
         });
-        for byte in [b'w', b'd'] {
-            alone.go_on();
-            assert_eq!(alone.says(), byte);
-        }
-        alone.go_on();
-        alone.ends("");
+        alone.goes_through(b"wd");
+        alone.ends_well();
         if let Some(mut profiler) = profiler {
             assert!(profiler.wait().unwrap().success());
         }
@@ -268,18 +280,14 @@ fn a_window_counts_the_same_as_from_a_start() {
 /// Functions that were active before have callers, and costs of their own and of what they call.
 #[test]
 fn who_was_active_before_is_a_caller() {
-    let mut alone = Alone::start(&program("window"), &[]);
-    assert_eq!(alone.says(), b'r');
-    alone.go_on();
-    assert_eq!(alone.says(), b'w');
+    let mut alone = Alone::ready();
+    alone.goes_through(b"w");
     let pid = alone.pid();
     let options = ["-q", "--tool=callgrind", "--callgrind-out-file=out", "--compress-strings=no", "--compress-pos=no"];
     let mut profiler = alone.profiler(&options).spawn().unwrap();
     until("it is followed", || follows(pid));
-    alone.go_on();
-    assert_eq!(alone.says(), b'd');
-    alone.go_on();
-    alone.ends("");
+    alone.goes_through(b"d");
+    alone.ends_well();
     assert!(profiler.wait().unwrap().success());
     let bytes = alone.file("out.1");
     laws::check(&bytes, "out.1");
@@ -320,12 +328,8 @@ fn a_visit_ends_in_many_ways() {
         assert!(profiler.wait().unwrap().success(), "{end:?}");
         assert!(!follows(pid) && state(pid).contains("TracerPid:\t0"), "{end:?}: {}", state(pid));
         Profile::parse(&alone.file("out")).unwrap();
-        for byte in [b'w', b'd'] {
-            alone.go_on();
-            assert_eq!(alone.says(), byte);
-        }
-        alone.go_on();
-        alone.ends("");
+        alone.goes_through(b"wd");
+        alone.ends_well();
     }
 }
 
@@ -336,58 +340,44 @@ fn signal(profiler: &Child, signal: Signal) {
 /// Whoever kills grind kills the process that the user sees; the tracer behind it leaves the program and writes the profile.
 #[test]
 fn a_program_outlives_a_profiler_that_is_killed() {
-    let mut alone = Alone::start(&program("window"), &[]);
-    assert_eq!(alone.says(), b'r');
+    let mut alone = Alone::ready();
     let pid = alone.pid();
     let mut profiler = alone.profiler(&["-q", "--cachegrind-out-file=out"]).spawn().unwrap();
     until("it is followed", || follows(pid));
-    alone.go_on();
-    assert_eq!(alone.says(), b'w');
+    alone.goes_through(b"w");
     signal(&profiler, Signal::SIGKILL);
     let _ = profiler.wait();
     until("it is left", || !follows(pid) && state(pid).contains("TracerPid:\t0"));
     until("there is a profile", || Profile::parse(&fs::read(alone.dir.path().join("out")).unwrap_or_default()).is_ok());
-    alone.go_on();
-    assert_eq!(alone.says(), b'd');
-    alone.go_on();
-    alone.ends("");
+    alone.goes_through(b"d");
+    alone.ends_well();
 }
 
 #[test]
 fn a_program_that_job_control_has_stopped_stays_stopped() {
-    let mut alone = Alone::start(&program("window"), &[]);
-    assert_eq!(alone.says(), b'r');
+    let mut alone = Alone::ready();
     let pid = alone.pid();
     kill(pid, Signal::SIGSTOP).unwrap();
     until("it is stopped", || state(pid).contains("T (stopped)"));
     alone.visit(&["--cachegrind-out-file=out", "--duration=100ms"]);
     until("it is stopped", || state(pid).contains("T (stopped)"));
     kill(pid, Signal::SIGCONT).unwrap();
-    for byte in [b'w', b'd'] {
-        alone.go_on();
-        assert_eq!(alone.says(), byte);
-    }
-    alone.go_on();
-    alone.ends("");
+    alone.goes_through(b"wd");
+    alone.ends_well();
 }
 
 #[test]
 fn a_visit_lasts_until_a_dump() {
-    let mut alone = Alone::start(&program("window"), &[]);
-    assert_eq!(alone.says(), b'r');
+    let mut alone = Alone::ready();
     let pid = alone.pid();
     let options = ["-q", "--tool=callgrind", "--callgrind-out-file=out", "--until-dump=yes"];
     let mut profiler = alone.profiler(&options).spawn().unwrap();
     until("it is followed", || follows(pid));
-    for byte in [b'w', b'd'] {
-        alone.go_on();
-        assert_eq!(alone.says(), byte);
-    }
+    alone.goes_through(b"wd");
     assert!(profiler.wait().unwrap().success());
     assert!(!follows(pid));
     laws::check(&alone.file("out.1"), "out.1");
-    alone.go_on();
-    alone.ends("");
+    alone.ends_well();
 }
 
 /// Whether it was started under grind or joined, a program is left when somebody outside wants it, and goes on.
@@ -412,15 +402,12 @@ fn somebody_outside_has_a_program_left() {
         });
         until("it listens", || runs(base.path()).is_ok_and(|pids| pids.len() == 1));
         let pid = Pid::from_raw(runs(base.path()).unwrap()[0].try_into().unwrap());
-        alone.go_on();
-        assert_eq!(alone.says(), b'w');
+        alone.goes_through(b"w");
         let mut client = Client::connect(base.path(), pid.as_raw().try_into().unwrap()).unwrap();
         client.ask(&Request::Detach).unwrap();
         until("it is left", || !follows(pid) && state(pid).contains("TracerPid:\t0"));
-        alone.go_on();
-        assert_eq!(alone.says(), b'd');
-        alone.go_on();
-        alone.ends("");
+        alone.goes_through(b"d");
+        alone.ends_well();
         if let Some(profiler) = &mut profiler {
             assert!(profiler.wait().unwrap().success());
         }

@@ -227,6 +227,7 @@ fn run(program: &Path, words: &[&str], trace: TraceSettings, mut driver: Driver,
         trace,
         contexts: false,
         beside: Beside::default(),
+        programs_follow: true,
         look_often: false,
     };
     let args = std::iter::once(program.as_os_str().to_owned()).chain(words.iter().map(Into::into)).collect();

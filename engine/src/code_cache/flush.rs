@@ -10,7 +10,7 @@ use super::dead::DeadStops;
 use crate::asm::Asm;
 use crate::emit::miss_path;
 use crate::follow::CallContextId;
-use crate::fragment_table::{FragmentTable, StubKind, Way};
+use crate::fragment_table::{FragmentTable, Way};
 use crate::layout;
 use crate::subject;
 use crate::trace::TraceSettings;
@@ -89,13 +89,7 @@ impl CodeCache {
                 self.translate(pc, CallContextId::NONE, memory);
             }
         }
-        for i in 0..self.trans.stubs.len() {
-            if let StubKind::Exit { target, site, call_context } = self.trans.stubs[i].kind
-                && let Some(id) = self.trans.lookup(target, call_context)
-            {
-                self.link(site, id);
-            }
-        }
+        self.link_waiting();
     }
 
     /// What is translated from now on records what there is to be recorded, or is plain. There are no translations, and all

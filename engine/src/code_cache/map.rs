@@ -147,11 +147,15 @@ impl CodeCache {
         self.ranges.iter().any(|r| self.modules[r.module as usize].is_made())
     }
 
-    /// The module of `pc`, if it is a file, with that file and where in memory its beginning is.
-    pub(crate) fn file_at(&self, pc: u64) -> Option<(u32, (Arc<MappedFile>, u64))> {
-        let r = self.range_of(pc)?;
-        let m = self.modules.get(r.module as usize)?;
-        Some((r.module, (m.file.clone()?, m.start.0.wrapping_sub(m.offset))))
+    /// The module of `pc`.
+    pub(crate) fn module_at(&self, pc: u64) -> Option<u32> {
+        Some(self.range_of(pc)?.module)
+    }
+
+    /// The file that a module is of, if any, and where in memory its beginning is.
+    pub(crate) fn place_of(&self, module: u32) -> Option<(Arc<MappedFile>, u64)> {
+        let m = self.modules.get(module as usize)?;
+        Some((m.file.clone()?, m.start.0.wrapping_sub(m.offset)))
     }
 
     pub(super) fn range_of(&self, pc: u64) -> Option<&ExecRange> {

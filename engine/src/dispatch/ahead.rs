@@ -7,7 +7,7 @@ use super::Dispatcher;
 use crate::code_cache::CodeCache;
 use crate::follow::CallContextId;
 use crate::fragment_table::Way;
-use crate::orders::Entry;
+use crate::orders::{Entry, Pace};
 use crate::tracee::Memory;
 
 impl Dispatcher<'_> {
@@ -15,15 +15,19 @@ impl Dispatcher<'_> {
     /// next is translated and linked.
     pub(super) fn look_ahead(&mut self, tid: i32, pc: u64, way: Option<Way>) {
         // Where calls are followed, code is that of a call context; a process has its own.
-        if self.settings.trace.calls.is_some() {
+        if !self.settings.programs_follow || self.settings.trace.calls.is_some() {
             return;
         }
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
         let Some(pid) = self.threads.get(&tid).map(|th| th.pid) else { return };
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let mut code_cache = code_cache.borrow_mut();
-        let Some((module, place)) = code_cache.file_at(pc).filter(|_| !code_cache.self_modifying(pc)) else { return };
-        let next = self.orders.next(place, pc, way, p.paces.entry(module).or_default());
+        let Some(module) = code_cache.module_at(pc).filter(|_| !code_cache.self_modifying(pc)) else { return };
+        let pace = p
+            .paces
+            .entry(module)
+            .or_insert_with(|| code_cache.place_of(module).map_or_else(Pace::default, |place| self.orders.pace(place)));
+        let next = self.orders.next(pc, way, pace);
         if !next.is_empty() {
             translate_all(&mut code_cache, next, &p.memory);
         }

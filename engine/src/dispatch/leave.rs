@@ -116,14 +116,6 @@ impl Dispatcher<'_> {
         }
         living
     }
-
-    /// Nothing more is known of thread `tid`.
-    fn forget_thread(&mut self, tid: i32) {
-        self.decided.remove(&tid);
-        self.other_calls.remove(&tid);
-        tracee::ended(tid);
-        self.threads.remove(&tid);
-    }
 }
 
 impl Flush {

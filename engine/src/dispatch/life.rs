@@ -22,7 +22,7 @@ use crate::cpuid;
 use crate::hash::Map;
 use crate::image::{self, Remote};
 use crate::launch;
-use crate::process::{Process, State};
+use crate::process::{Process, State, Thread};
 use crate::recover::{self, CachePosition};
 use crate::slots::SlotPool;
 use crate::stacks::Stacks;
@@ -377,16 +377,23 @@ impl Dispatcher<'_> {
         });
     }
 
-    /// The end of a thread, or of a process whose first thread this is, has been reported.
-    pub(super) fn ended(&mut self, tid: i32, how: Exit) {
-        log::debug!(target: subject::PROCESS, "thread {tid} has ended: {how:?}");
+    /// Nothing more is known of thread `tid`, whose number may be another's from now on. What was known of it.
+    pub(super) fn forget_thread(&mut self, tid: i32) -> Option<Thread> {
         self.early.remove(&tid);
         self.decided.remove(&tid);
         self.other_calls.remove(&tid);
-        self.fold(tid, Some(how));
+        self.again.remove(&tid);
+        self.timed.remove(&tid);
         tracee::leave(tid);
         tracee::ended(tid);
-        if let Some(th) = self.threads.remove(&tid) {
+        self.threads.remove(&tid)
+    }
+
+    /// The end of a thread, or of a process whose first thread this is, has been reported.
+    pub(super) fn ended(&mut self, tid: i32, how: Exit) {
+        log::debug!(target: subject::PROCESS, "thread {tid} has ended: {how:?}");
+        self.fold(tid, Some(how));
+        if let Some(th) = self.forget_thread(tid) {
             let gone = self.processes.get(&th.pid).is_some_and(|p| p.threads.is_empty());
             if gone && let Some(p) = self.processes.remove(&th.pid) {
                 self.traps.remove(&th.pid);

@@ -4,13 +4,12 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::time::Duration;
 
 use nix::libc;
 use nix::sys::ptrace;
 use nix::unistd::Pid;
 
-use super::{Gone, OPTIONS, Result, Stopped, Wait, interrupt, late, look, owed};
+use super::{Gone, OPTIONS, Result, SUSPEND_SECCOMP, Stopped, interrupt, late, owed};
 
 /// Attaches to `tid`, which may be of any process, and tells it to stop. Nothing that it starts is attached to yet.
 pub(crate) fn join(tid: i32) -> io::Result<()> {
@@ -29,7 +28,6 @@ impl Stopped {
 
     /// Whether its own filters of system calls can be suspended.
     pub(crate) fn may_suspend_filters(&self) -> bool {
-        const SUSPEND_SECCOMP: libc::c_int = 1 << 21;
         // SAFETY: the requests take no pointers.
         unsafe {
             libc::ptrace(libc::PTRACE_SETOPTIONS, self.tid, 0usize, SUSPEND_SECCOMP as usize) == 0
@@ -52,9 +50,4 @@ impl Stopped {
         late::send(self.tid);
         self.detach(0)
     }
-}
-
-/// What happens to `tid`, if anything does in that time.
-pub(crate) fn wait_within(tid: i32, limit: Duration) -> Option<Wait> {
-    look(tid, libc::__WALL, limit)
 }

@@ -13,7 +13,7 @@ mod owed;
 mod remote;
 mod spell;
 
-pub(crate) use attach::{join, wait_within};
+pub(crate) use attach::join;
 pub(crate) use first::is_first;
 pub(crate) use home::{Home, leave, settle};
 pub(crate) use late::{ended, is_sent, keep, renamed, said, sent_by};
@@ -378,7 +378,12 @@ fn is_zombie(tid: i32) -> bool {
 
 /// Waits for one thread, but not for long: `None` if it does not stop, as a thread that the kernel does not interrupt.
 pub(crate) fn wait_briefly(tid: i32) -> Option<Wait> {
-    look(tid, libc::__WALL, Duration::from_millis(200))
+    wait_within(tid, Duration::from_millis(200))
+}
+
+/// What happens to one thread, if anything does in that time.
+pub(crate) fn wait_within(tid: i32, limit: Duration) -> Option<Wait> {
+    look(tid, libc::__WALL, limit)
 }
 
 /// What has happened to one thread, if anything has.
@@ -490,10 +495,12 @@ pub(crate) fn expect_filters() {
     FILTERS.store(true, Ordering::Relaxed);
 }
 
+/// `PTRACE_O_SUSPEND_SECCOMP` of the kernel's `ptrace.h`.
+const SUSPEND_SECCOMP: libc::c_int = 1 << 21;
+
 /// Lets the filters of a stopped thread pass everything, or not any more.
 #[allow(unsafe_code)]
 fn suspend_filters(tid: i32, yes: bool) {
-    const SUSPEND_SECCOMP: libc::c_int = 1 << 21;
     if FILTERS.load(Ordering::Relaxed) {
         let options = if yes { OPTIONS | SUSPEND_SECCOMP } else { OPTIONS };
         // SAFETY: the request takes no pointers. Without the right to do so it changes nothing.
