@@ -57,8 +57,8 @@ pub(crate) struct Thread {
     pub(crate) contexts: ThreadContexts,
     /// What emitted code knew of its calls the last time, if it follows them.
     pub(crate) frames: RefCell<Vec<Frame>>,
-    /// Where its own trap flag has stopped it last.
-    pub(crate) trapped_at: Option<u64>,
+    /// What its own trap flag has shown.
+    pub(crate) traps: Traps,
     /// The calls of allocators that it is in.
     pub(crate) allocating: Allocating,
     pub(crate) progress: Progress,
@@ -103,6 +103,31 @@ pub(crate) struct Process {
     pub(crate) paces: Map<u32, Pace>,
 }
 
+/// What the trap flag that a thread has set itself has shown it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Traps {
+    /// Before which instruction, the last time.
+    shown: Option<u64>,
+    /// How far it has come since on the way in to that instruction's block, from its beginning. Further on that way, nothing
+    /// has been executed.
+    pub(crate) passed: Option<u64>,
+    /// Where in the code cache the last trap was, shown or not.
+    pub(crate) last: u64,
+}
+
+impl Traps {
+    /// There is a trap before the instruction at `pc`, `way_in` into what leads in to its block, if it is on that way. Whether
+    /// it is to be shown.
+    pub(crate) fn at(&mut self, pc: u64, way_in: Option<u64>) -> bool {
+        if self.shown == Some(pc) && way_in.is_some_and(|offset| self.passed.is_none_or(|passed| passed < offset)) {
+            self.passed = way_in;
+            return false;
+        }
+        (self.shown, self.passed) = (Some(pc), way_in);
+        true
+    }
+}
+
 /// What a thread has been through with its last signal.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {
@@ -139,7 +164,7 @@ impl Thread {
             folded: false,
             contexts,
             frames: RefCell::default(),
-            trapped_at: None,
+            traps: Traps::default(),
             allocating: Allocating::default(),
             progress: Progress::default(),
             interrupted: None,
@@ -151,5 +176,23 @@ impl Thread {
     pub(crate) fn counted_slot(&self, counting: bool) -> Option<SlotId> {
         // While a switch is pending, the thread is still on the slot of the former state.
         if counting != self.switch { Some(self.slot) } else { self.other }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn on_the_way_in_to_a_block_a_trap_is_shown_once() {
+        let mut traps = Traps::default();
+        assert!(traps.at(0x40, Some(0)), "a branch has led there");
+        traps.passed = None;
+        assert!(!traps.at(0x40, Some(0)), "from the entry");
+        assert!(!traps.at(0x40, Some(16)), "and on");
+        assert!(traps.at(0x40, Some(0)), "it branches to itself");
+        assert!(traps.at(0x44, None));
+        assert!(traps.at(0x40, Some(16)), "a branch past what counts");
+        assert!(traps.at(0x40, Some(16)), "and another one");
     }
 }

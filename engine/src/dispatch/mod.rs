@@ -528,6 +528,7 @@ impl Dispatcher<'_> {
             return None;
         };
         self.set_state(t.tid(), State::Cache);
+        self.enters(t.tid());
         let (code_cache, _) = self.code_cache_and_state(t.tid())?;
         let body = code_cache.borrow().trans.block(id).entry;
         if let Some(call) = self.threads.get_mut(&t.tid()).and_then(|th| th.interrupted.as_mut()) {

@@ -283,6 +283,7 @@ impl Dispatcher<'_> {
                 let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
                 let body = code_cache.borrow().trans.block(id).entry;
                 self.set_state(tid, State::Cache);
+                self.enters(tid);
                 if t.set_rip(body).is_err() {
                     return;
                 }

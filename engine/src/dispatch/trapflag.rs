@@ -50,7 +50,7 @@ impl Dispatcher<'_> {
                 let regs = t.regs().ok()?;
                 let (t, regs) = self.step_to_boundary(t, regs)?;
                 if t.set_regs(&regs).is_ok() {
-                    self.note_trap(tid, Some(regs.rip));
+                    self.note_trap(tid, regs.rip);
                     self.set_state(tid, State::Guest);
                     self.deliver(t, libc::SIGTRAP);
                 }
@@ -58,38 +58,43 @@ impl Dispatcher<'_> {
             }
             CachePosition::Between | CachePosition::Boundary(_) => {}
         }
+        let before = self.threads.get_mut(&tid).map(|th| std::mem::replace(&mut th.traps.last, rip));
         let boundary = code_cache.borrow().trans.place(rip).and_then(|p| {
             let code_cache = code_cache.borrow();
             let b = code_cache.trans.block(p.block);
             let pc = code_cache.trans.pc_of(p.block, p.index);
-            if rip.wrapping_sub(b.cache) >= u64::from(b.len) {
+            let offset = rip.wrapping_sub(b.cache);
+            if offset >= u64::from(b.len) {
                 // What leads to a block that other blocks run into.
                 return None;
             }
             // Behind what counts a block: that is where other blocks lead that do not count it.
-            let counted = b.derived_edges_in && rip == b.cache + u64::from(b.bump_end);
-            let again = (counted || p.index == 0 && b.entry != b.cache) && self.has_trapped_at(tid, pc);
-            (p.at_start || counted).then_some(Some(pc).filter(|_| !again))
+            let counted = b.derived_edges_in && offset == u64::from(b.bump_end);
+            let way_in = (counted || p.index == 0 && b.entry != b.cache).then_some(offset);
+            let repeats =
+                before == Some(rip) && matches!(cache_position, CachePosition::Boundary(b) if b.rep.is_some());
+            (p.at_start || counted || repeats).then_some((pc, way_in))
         });
-        // On the way from there to what the block begins with, nothing has been executed.
-        if let Some(pc) = boundary {
-            self.note_trap(tid, pc);
-        }
-        if boundary.flatten().is_none() {
+        let new =
+            boundary.is_some_and(|(pc, way_in)| self.threads.get_mut(&tid).is_some_and(|th| th.traps.at(pc, way_in)));
+        if !new {
             let _ = t.resume(How::Continue, 0);
             return None;
         }
         Some(t)
     }
 
-    /// Whether the thread has just been stopped at `pc`.
-    fn has_trapped_at(&self, tid: i32, pc: u64) -> bool {
-        self.threads.get(&tid).is_some_and(|th| th.trapped_at == Some(pc))
+    /// The thread has been shown a trap at `pc`.
+    fn note_trap(&mut self, tid: i32, pc: u64) {
+        if let Some(th) = self.threads.get_mut(&tid) {
+            th.traps.at(pc, None);
+        }
     }
 
-    fn note_trap(&mut self, tid: i32, pc: Option<u64>) {
+    /// The thread is about to enter a block anew.
+    pub(super) fn enters(&mut self, tid: i32) {
         if let Some(th) = self.threads.get_mut(&tid) {
-            th.trapped_at = pc;
+            th.traps.passed = None;
         }
     }
 }
