@@ -103,7 +103,6 @@ impl Dispatcher<'_> {
     /// A new image is in place, its first instruction still to come.
     pub(super) fn executed(&mut self, t: Stopped) {
         let tid = t.tid();
-        tracee::leave(tid);
         let former = t.event_message().map_or(tid, |m| m as i32);
         tracee::renamed(former, tid);
         self.traps_renamed(former, tid);

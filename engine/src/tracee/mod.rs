@@ -463,6 +463,11 @@ fn classify(tid: i32, status: i32) -> Wait {
         } else {
             Stop::Signal(signal)
         };
+        if event == libc::PTRACE_EVENT_EXEC {
+            // What was known under this id was of the process's first thread, which is gone if another one has executed the program.
+            home::leave(tid);
+            spell::gone(tid);
+        }
         let t = Stopped { tid };
         // (Who is gone by now has nothing that could be lost.)
         let _ = home::stopped(&t);
