@@ -2,9 +2,50 @@
 //!
 //! Ids are dense small numbers handed out by the driver; the model makes tables by them. Answers must not change.
 
+use rustc_hash::FxHashMap;
+
 /// A function, by the driver's numbering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FunctionId(pub u32);
+
+/// The callers that tell contexts of a function apart, by the driver's numbering of such lists; 0: there are none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallersId(pub u32);
+
+impl CallersId {
+    /// No caller tells contexts apart.
+    pub const NONE: CallersId = CallersId(0);
+}
+
+/// Numbers of such lists. A number that has been given stays what it is.
+#[derive(Clone, Debug, Default)]
+pub struct CallersTable {
+    numbers: FxHashMap<Box<[FunctionId]>, CallersId>,
+    /// By number less one.
+    lists: Vec<Box<[FunctionId]>>,
+}
+
+impl CallersTable {
+    /// The number of a list, the last caller first.
+    pub fn number(&mut self, list: &[FunctionId]) -> CallersId {
+        if list.is_empty() {
+            return CallersId::NONE;
+        }
+        if let Some(known) = self.numbers.get(list) {
+            return *known;
+        }
+        self.lists.push(list.into());
+        let number = CallersId(self.lists.len().try_into().expect("fewer than 2^32 lists of callers"));
+        self.numbers.insert(list.into(), number);
+        number
+    }
+
+    /// The list that has this number.
+    #[must_use]
+    pub fn list(&self, id: CallersId) -> &[FunctionId] {
+        id.0.checked_sub(1).map_or(&[], |at| &self.lists[at as usize])
+    }
+}
 
 /// An object file (executable, library, anonymous memory), by the driver's numbering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -121,4 +162,6 @@ pub trait Code {
     }
     /// How a function is to be treated.
     fn function(&mut self, id: FunctionId) -> Function;
+    /// The numbers of callers that tell contexts apart, which mean the same to all threads.
+    fn callers(&mut self) -> &mut CallersTable;
 }

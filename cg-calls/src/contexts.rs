@@ -111,6 +111,11 @@ impl Contexts {
         id
     }
 
+    /// The callers that tell a path apart, the last one first.
+    pub(crate) fn callers(&self, path: PathId) -> &[FunctionId] {
+        self.lists[path.0 as usize].get(1..).unwrap_or_default()
+    }
+
     /// The functions of a node, its own first, and its level of recursion.
     pub(crate) fn node(&self, node: u32) -> (&[FunctionId], u32) {
         let (context, level) = self.nodes[node as usize];

@@ -40,7 +40,7 @@ mod table;
 mod thread;
 mod ways;
 
-pub use code::{Code, Function, FunctionId, ObjectId, Place, Section, Site, SiteId};
+pub use code::{CallersId, CallersTable, Code, Function, FunctionId, ObjectId, Place, Section, Site, SiteId};
 pub use profile::{Arc, Counter, CounterKey, Jump, Node, NodeIndex, Profile, Skipped};
 pub use step::{Step, StepKind};
 pub use thread::{

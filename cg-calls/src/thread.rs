@@ -31,7 +31,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use crate::arcs::{ArcKey, Book, JumpKey};
-use crate::code::{Code, Function, FunctionId, SiteId};
+use crate::code::{CallersId, Code, Function, FunctionId, SiteId};
 use crate::contexts::{Contexts, PathId, Wish};
 use crate::meter::Meter;
 use crate::profile::{Arc, Counter, Jump, Node, NodeIndex, Profile, Skipped};

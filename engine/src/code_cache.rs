@@ -20,6 +20,7 @@ use waiting::Waiting;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::asm::{Asm, StolenRegisters};
 use crate::batch::{Batch, Known};
@@ -262,6 +263,8 @@ pub(crate) struct SpaceTrace {
     pub(crate) miss_paths: [u64; 4],
     /// Offset of their end in the first chunk.
     pub(crate) miss_paths_end: u64,
+    /// Since when calls are told that will be followed once that pays.
+    pub(crate) told_since: Option<Instant>,
 }
 
 impl SpaceTrace {
@@ -530,6 +533,10 @@ impl CodeCache {
             *at = code.base;
         }
         self.trace.miss_paths_end = chunk.used;
+        if settings.calls.is_some_and(|calls| calls.followed && !calls.told_first.is_zero()) {
+            self.follow_calls(false);
+            self.trace.told_since = Some(Instant::now());
+        }
     }
 
     /// The parts of a slot that hold the state of its thread's caches and predictors: offsets and lengths.

@@ -32,6 +32,8 @@ impl CallContextId {
 pub struct CallContext {
     /// The function that is running, by a number of the sink's that is the same for all processes of a space.
     pub function: u32,
+    /// The callers that tell its contexts apart, by such a number of lists of them; 0: there are none.
+    pub callers: u32,
     /// Its level of recursion, from 0.
     pub level: u32,
     /// A skipped stub is running: the site of the call that led to it, and that it counts for.
@@ -288,7 +290,7 @@ const STOP: Duration = Duration::from_micros(8);
 impl Default for Book {
     fn default() -> Self {
         // Nobody's.
-        let nobody = CallContext { function: u32::MAX, level: 0, skip: None, off: false };
+        let nobody = CallContext { function: u32::MAX, callers: 0, level: 0, skip: None, off: false };
         Self {
             names: Names { call_contexts: vec![nobody], call_edges: Vec::new() },
             call_context_ids: Map::default(),
@@ -365,14 +367,17 @@ impl Book {
     }
 
     /// Takes note of what a transfer to `target` comes to, if it comes to the same from other sites, too, as long as that is the
-    /// same code: a plain call of another function is up to that function alone, and so is an indirect jump within one.
-    pub(crate) fn meet(&mut self, how: Option<Transfer>, target: u64, outcome: &Outcome) {
+    /// same code: a plain call of another function is up to that function alone, unless it matters who calls (`by_caller`), and so is
+    /// an indirect jump within one.
+    pub(crate) fn meet(&mut self, how: Option<Transfer>, target: u64, outcome: &Outcome, by_caller: bool) {
         match (how, outcome.always) {
             (Some(Transfer::JumpIndirect), Some(StackEffect::Nothing)) if outcome.from == outcome.to => {
                 let call_context = self.call_context(outcome.to);
                 self.within.insert((target, call_context));
             }
-            (_, Some(StackEffect::Push { kind: CallKind::Call, levels, .. })) if outcome.is_of_another_function() => {
+            (_, Some(StackEffect::Push { kind: CallKind::Call, levels, .. }))
+                if outcome.is_of_another_function() && !by_caller =>
+            {
                 let switches = outcome.from.off != outcome.to.off;
                 self.met.insert(target, Met { to: outcome.to, levels, switches });
             }

@@ -8,6 +8,7 @@
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::addr::GuestAddr;
 use crate::asm::StolenRegisters;
@@ -139,6 +140,11 @@ pub struct CallTrace {
     pub jumps: bool,
     /// Functions may ask for something when they are entered or left (see [`Sink::requests_wait`]).
     pub hooks: bool,
+    /// What a call of a function comes to may depend on who calls: callers tell contexts apart, or a context is that of a group.
+    pub by_caller: bool,
+    /// Calls that are followed are told for so long before: code is translated for each context in which it is followed, and whoever
+    /// runs for less would wait for that longer than telling takes.
+    pub told_first: Duration,
     /// Instructions that lock the bus have a total of their own where calls are followed: see [`crate::follow::bus_total`].
     pub bus: bool,
 }

@@ -401,7 +401,8 @@ mod tests {
     }
 
     fn learn(book: &mut Book, target: u64) {
-        let to = book.call_context(CallContext { function: target as u32, level: 0, skip: None, off: false });
+        let to =
+            book.call_context(CallContext { function: target as u32, callers: 0, level: 0, skip: None, off: false });
         book.call_edge(CallEdge { kind: CallKind::Call, site: 1, from: CallContextId::NONE, target, to });
     }
 

@@ -9,6 +9,7 @@ use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Duration;
 
 use grind_analysis::broken;
 use grind_analysis::callgrind::dump_service::DumpService;
@@ -232,7 +233,10 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         settings.count_at_start = options.callgrind.instr_at_start;
         settings.trace.system_calls = options.callgrind.collect_systime.is_some();
         let (jumps, hooks) = (options.callgrind.collect_jumps, options.callgrind.hooks());
-        let calls = CallTrace { jumps, hooks, bus: options.callgrind.collect_bus, ..CallTrace::default() };
+        let by_caller = options.callgrind.by_caller();
+        let told_first = if by_caller { options.callgrind.told_first } else { Duration::ZERO };
+        let bus = options.callgrind.collect_bus;
+        let calls = CallTrace { jumps, hooks, by_caller, told_first, bus, ..CallTrace::default() };
         settings.trace.calls = Some(calls);
         // Where every access is told, blocks and calls are, too, in program order; and where there are more totals than can be kept.
         let kept = bus_total(settings.trace.accesses.is_some(), settings.trace.branches).is_some();

@@ -121,6 +121,7 @@ _grind_options='--tool=cachegrind
 --toggle-collect=
 --tell-calls=yes
 --tell-calls=no
+--told-first=
 --collect-jumps=yes
 --collect-jumps=no
 --trace-jump=yes

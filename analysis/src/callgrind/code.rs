@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cg_calls::{Code, Function, FunctionId, ObjectId, Place, Section, Site, SiteId};
+use cg_calls::{CallersTable, Code, Function, FunctionId, ObjectId, Place, Section, Site, SiteId};
 use grind_engine::hash::Map;
 use grind_engine::{MappedFile, Module};
 use grind_symbols::{Name, Object, SectionKind, Svma};
@@ -111,6 +111,7 @@ pub struct Catalogue {
     /// How much had been replaced when each became known.
     site_ages: Vec<u32>,
     by_next: Map<u64, SiteId>,
+    callers: CallersTable,
     /// What is executed as one.
     pub counters: Counters,
 }
@@ -146,6 +147,7 @@ impl Catalogue {
             sites: Vec::new(),
             site_ages: Vec::new(),
             by_next: Map::default(),
+            callers: CallersTable::default(),
             counters: Counters::default(),
         }
     }
@@ -369,6 +371,10 @@ impl Code for Catalogue {
 
     fn function(&mut self, id: FunctionId) -> Function {
         self.treated(&self.functions[id.0 as usize])
+    }
+
+    fn callers(&mut self) -> &mut CallersTable {
+        &mut self.callers
     }
 }
 

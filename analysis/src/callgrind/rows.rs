@@ -321,11 +321,14 @@ impl<P: Program> Maker<'_, P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cg_calls::{Calls, Code, Config, Function, JumpKind as Kind, ObjectId, Place, Section, Site};
+    use cg_calls::{CallersTable, Calls, Code, Config, Function, JumpKind as Kind, ObjectId, Place, Section, Site};
     use cg_format::callgrind::{WriteOptions, Writer};
 
     /// Functions of 256 bytes; number 2 is a stub. Site `s` is the instruction at `s` (of its low 16 bits); so are counters.
-    struct Small;
+    #[derive(Default)]
+    struct Small {
+        callers: CallersTable,
+    }
 
     impl Code for Small {
         fn place(&mut self, addr: u64) -> Place {
@@ -342,6 +345,9 @@ mod tests {
         }
         fn function(&mut self, id: FunctionId) -> Function {
             Function { skip: id.0 == 2, separate_recs: 2, ..Function::PLAIN }
+        }
+        fn callers(&mut self) -> &mut CallersTable {
+            &mut self.callers
         }
     }
 
@@ -395,7 +401,7 @@ mod tests {
             }
             [now]
         };
-        let code = &mut Small;
+        let code = &mut Small::default();
         calls.begin(code, 0x100);
         let t = execute(&mut calls, 0x110);
         calls.call(code, SiteId(0x110), 0x200, 992, &t);
@@ -425,7 +431,7 @@ mod tests {
     fn text_of(profile: &Profile, own: &[OwnCosts]) -> String {
         let mut names = Names::default();
         let header = PartHeader { events: vec!["Ir".into()], ..PartHeader::default() };
-        let part = part(header, profile, own, &Small, &mut names).unwrap();
+        let part = part(header, profile, own, &Small::default(), &mut names).unwrap();
         let options = WriteOptions { compress_strings: false, compress_positions: false };
         let mut out = Vec::new();
         Writer::new(options).part(&mut out, &names, &part, &[]).unwrap();
@@ -464,7 +470,7 @@ mod tests {
     fn what_was_counted_in_a_stub_without_a_call_stays_there() {
         let mut names = Names::default();
         let header = PartHeader { events: vec!["Ir".into()], ..PartHeader::default() };
-        let part = part(header, &Profile::default(), &[(0x200, [3].into())], &Small, &mut names).unwrap();
+        let part = part(header, &Profile::default(), &[(0x200, [3].into())], &Small::default(), &mut names).unwrap();
         assert_eq!(part.total(), [3]);
     }
 }

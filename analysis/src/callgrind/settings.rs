@@ -8,6 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use cg_calls::{Config, Function};
 use cg_format::callgrind::{EventSet, SystemTime, WriteOptions};
@@ -129,6 +130,8 @@ pub struct Settings {
     pub tree: bool,
     /// Every block and every call is told, though emitted code could follow them by itself.
     pub tell_calls: bool,
+    /// For how long they are, where callers or groups tell contexts apart, before emitted code follows them.
+    pub told_first: Duration,
     /// Objects whose functions are skipped, by path.
     pub obj_skip: Vec<Vec<u8>>,
     rules: Vec<Rule>,
@@ -160,6 +163,7 @@ impl Default for Settings {
             uses_kept: false,
             tree: false,
             tell_calls: false,
+            told_first: Duration::from_secs(1),
             obj_skip: Vec::new(),
             rules: Vec::new(),
         }
@@ -242,16 +246,17 @@ impl Settings {
         self.separate_recs > 1 || self.needs_contexts_without_recursion()
     }
 
-    /// Whether emitted code can follow calls by itself, unless every access is told: functions have to be told apart by nothing
-    /// but recursion, and nothing may hang on when they run but whether costs are collected, and what functions ask for.
+    /// Whether emitted code can follow calls by itself, unless every access is told: nothing may hang on when functions run but
+    /// whether costs are collected, and what they ask for.
     #[must_use]
     pub fn followed(&self) -> bool {
-        let plain = |rule: &Rule| !matches!(rule.change, Change::Group(_) | Change::Callers(_));
-        !self.tell_calls
-            && self.most_callers() == 0
-            && self.rules.iter().all(plain)
-            && self.dump_every_bb == 0
-            && self.cache_use == CacheUse::No
+        !self.tell_calls && self.dump_every_bb == 0 && self.cache_use == CacheUse::No
+    }
+
+    /// Whether what a call of a function comes to may depend on who calls.
+    #[must_use]
+    pub fn by_caller(&self) -> bool {
+        self.most_callers() > 0 || self.rules.iter().any(|rule| matches!(rule.change, Change::Group(_)))
     }
 
     /// The same, if no function were recursive.

@@ -16,8 +16,10 @@ use super::*;
 /// Where a thread is, as far as its costs are concerned: what a node is, in terms that do not depend on the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Here {
-    /// The function that is running.
+    /// The function that is running, or the one that stands for its group.
     pub function: FunctionId,
+    /// The callers that tell its contexts apart, or those of what it calls.
+    pub callers: CallersId,
     /// Its level of recursion, from 0. Where something happens when a function is entered, the first call is told from others even
     /// if levels are not.
     pub level: u32,
@@ -157,7 +159,7 @@ impl Followed {
 
 impl Calls {
     /// Where the thread is. Only once it has begun.
-    pub fn here(&self) -> Here {
+    pub fn here(&self, code: &mut impl Code) -> Here {
         let info = self.contexts.info(self.path);
         let skip = (self.skip != NONE).then(|| self.book.skips.keys[self.skip as usize].0);
         let known = self.functions[info.top.0 as usize];
@@ -165,7 +167,8 @@ impl Calls {
         if info.recursions < 2 && known.about.is_some_and(|about| about.has_hooks()) {
             level = u32::from(known.active > 1);
         }
-        Here { function: info.top, level, skip, collecting: self.meter.collecting() }
+        let callers = code.callers().number(self.contexts.callers(self.path));
+        Here { function: info.top, callers, level, skip, collecting: self.meter.collecting() }
     }
 
     /// How many levels of recursion somebody tells apart who follows calls of this function.
@@ -193,7 +196,15 @@ impl Calls {
 
     fn place_of(&mut self, code: &mut impl Code, here: Here) -> (PathId, u32, u32) {
         let about = self.function(code, here.function);
-        let path = self.push_path(PathId::EMPTY, here.function, &about);
+        let mut path = PathId::EMPTY;
+        if here.callers != CallersId::NONE {
+            let callers: Vec<FunctionId> = code.callers().list(here.callers).to_vec();
+            for caller in callers.into_iter().rev() {
+                let about = self.function(code, caller);
+                path = self.push_path(path, caller, &about);
+            }
+        }
+        let path = self.push_path(path, here.function, &about);
         let info = self.contexts.info(path);
         let node = info.first_node + here.level.min(info.recursions - 1);
         let skip = here.skip.map_or(NONE, |site| self.book.skips.row((site, node)));

@@ -5,7 +5,7 @@ pub mod walk;
 
 use std::collections::HashMap;
 
-use cg_calls::{Code, Function, FunctionId, ObjectId, Place, Section, Site, SiteId};
+use cg_calls::{CallersTable, Code, Function, FunctionId, ObjectId, Place, Section, Site, SiteId};
 
 /// Function `f` occupies the addresses `f * 256 ..`. Site `s` is at any address, as registered.
 #[derive(Clone, Default, Debug)]
@@ -14,6 +14,7 @@ pub struct Program {
     pub sections: HashMap<u32, Section>,
     pub objects: HashMap<u32, u32>,
     sites: Vec<u64>,
+    callers: CallersTable,
 }
 
 /// The address of a function, or one in it.
@@ -67,5 +68,9 @@ impl Code for Program {
 
     fn function(&mut self, id: FunctionId) -> Function {
         self.about.get(&id.0).copied().unwrap_or(Function::PLAIN)
+    }
+
+    fn callers(&mut self) -> &mut CallersTable {
+        &mut self.callers
     }
 }

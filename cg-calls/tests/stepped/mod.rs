@@ -7,7 +7,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 use cg_calls::{
-    Calls, Code, Config, Function, FunctionId, JumpKind, ObjectId, Place, Profile, Request, Section, Site, SiteId,
+    CallersTable, Calls, Code, Config, Function, FunctionId, JumpKind, ObjectId, Place, Profile, Request, Section,
+    Site, SiteId,
 };
 use grind_tests::step::{Visitor, walk};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
@@ -27,6 +28,7 @@ pub struct Program {
     /// File contents with their addresses.
     code: Vec<(u64, Vec<u8>)>,
     decoded: HashMap<u64, Instruction>,
+    callers: CallersTable,
 }
 
 impl Program {
@@ -53,6 +55,7 @@ impl Program {
             about,
             code,
             decoded: HashMap::new(),
+            callers: CallersTable::default(),
         })
     }
 
@@ -122,6 +125,9 @@ impl Code for Program {
     }
     fn function(&mut self, id: FunctionId) -> Function {
         (self.about)(&self.name(id))
+    }
+    fn callers(&mut self) -> &mut CallersTable {
+        &mut self.callers
     }
 }
 

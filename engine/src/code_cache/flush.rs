@@ -5,10 +5,12 @@
 //! What stays: chunks and tables themselves (empty), the gadget, the stubs behind empty entries, what is known of the
 //! guest's mappings and of pages that are protected, and the numbers of places that write records.
 
+use std::time::Duration;
+
 use super::CodeCache;
 use super::dead::DeadStops;
 use crate::asm::Asm;
-use crate::emit::miss_path;
+use crate::emit::{miss_path, stack};
 use crate::follow::CallContextId;
 use crate::fragment_table::{FragmentTable, Way};
 use crate::layout;
@@ -113,21 +115,28 @@ impl CodeCache {
         self.ask_as_settings_say();
     }
 
-    /// From now on calls are told, where anything is recorded. There are no translations, and all threads are elsewhere.
-    pub(crate) fn tell_calls(&mut self) {
+    /// Whether calls have been told for as long as that, and are to be followed.
+    pub(crate) fn follows_now(&self) -> bool {
+        let first = self.trace.recorded.calls.map_or(Duration::MAX, |calls| calls.told_first);
+        self.trace.told_since.is_some_and(|since| since.elapsed() >= first)
+    }
+
+    /// From now on calls are followed, or told, where anything is recorded. There are no translations, and all threads are elsewhere.
+    pub(crate) fn follow_calls(&mut self, on: bool) {
         if self.trace.plain() {
             return;
         }
         for settings in [&mut self.trace.settings, &mut self.trace.recorded] {
             if let Some(calls) = &mut settings.calls {
-                calls.followed = false;
+                calls.followed = on;
             }
         }
         self.home.take(self.trace.settings.stolen_registers());
         self.ask_as_settings_say();
         // Threads know where the miss paths are: those that tell no frames are shorter, and take their places.
+        let frames = stack::frames_told(&self.trace.settings);
         let Some(chunk) = self.chunks.first_mut() else { return };
-        for (at, emit) in self.trace.miss_paths.into_iter().zip(miss_path::all(&self.trace.settings, false)) {
+        for (at, emit) in self.trace.miss_paths.into_iter().zip(miss_path::all(&self.trace.settings, frames)) {
             let Some(emit) = emit else { continue };
             let mut code = Asm { buf: Vec::new(), base: at };
             emit(&mut code);

@@ -342,6 +342,8 @@ impl Dispatcher<'_> {
             announce(trace_channel, &mut code_cache.borrow_mut());
         }
         code_cache.borrow_mut().flush();
+        // Whoever comes from plain code has its calls followed at once.
+        let follows = on && (code_cache.borrow().follows_now() || code_cache.borrow().trace.plain());
         code_cache.borrow_mut().record(on);
         self.note_all_made(tid, &code_cache);
         if r.reason == Reason::Speed
@@ -350,7 +352,9 @@ impl Dispatcher<'_> {
             code_cache.borrow_mut().translate_hot(&p.memory);
         }
         if code_cache.borrow().trans.follow.given_up {
-            code_cache.borrow_mut().tell_calls();
+            code_cache.borrow_mut().follow_calls(false);
+        } else if follows && code_cache.borrow_mut().trace.told_since.take().is_some() {
+            code_cache.borrow_mut().follow_calls(true);
         }
         for pid in pids {
             self.push_stack_all(pid);

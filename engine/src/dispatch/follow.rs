@@ -17,8 +17,10 @@ use crate::follow::{CallContextId, Counts, FIRST, Outcome, StackEffect, TOTALS};
 use crate::image::Remote;
 use crate::layout::{self, SlotWord};
 
+use super::flush::Reason;
 use crate::code_cache::CodeCache;
 use crate::fragment_table::{FragmentId, StubKind};
+use crate::process::Process;
 use crate::slots::SlotId;
 use crate::tracee::{Regs, register};
 use crate::transfer::Transfer;
@@ -51,6 +53,21 @@ impl Dispatcher<'_> {
     pub(super) fn follows(&self, tid: i32) -> bool {
         self.settings.trace.followed()
             && self.process_of(tid).is_some_and(|p| p.code_cache.borrow().trace.settings.followed())
+    }
+
+    /// Follows the calls of processes that have told theirs for long enough.
+    pub(super) fn follow_what_pays(&mut self) {
+        if self.settings.trace.calls.is_none_or(|calls| calls.told_first.is_zero()) {
+            return;
+        }
+        let due = |p: &&Process| {
+            let code_cache = p.code_cache.borrow();
+            code_cache.follows_now() && !code_cache.trace.plain()
+        };
+        let due: Vec<i32> = self.processes.values().filter(due).map(|p| p.pid).collect();
+        for pid in due {
+            self.begin_flush(pid, Reason::Anew);
+        }
     }
 
     fn slot_of(&self, tid: i32) -> Option<SlotId> {
@@ -343,7 +360,8 @@ impl Dispatcher<'_> {
         }
         let made = code_cache.borrow_mut().build_bridge(site, target, id, outcome);
         let how = code_cache.borrow().told_transfer(site.0);
-        code_cache.borrow_mut().trans.follow.meet(how, target, &outcome);
+        let by_caller = self.settings.trace.calls.is_some_and(|calls| calls.by_caller);
+        code_cache.borrow_mut().trans.follow.meet(how, target, &outcome, by_caller);
         if made.is_some() {
             self.push_stack(tid, made);
         }

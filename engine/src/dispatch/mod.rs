@@ -298,6 +298,7 @@ impl Dispatcher<'_> {
         self.looked = Instant::now();
         self.serve_control_requests();
         self.tell_tally();
+        self.follow_what_pays();
     }
 
     /// A signal has stopped `tid`.

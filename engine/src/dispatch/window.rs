@@ -37,7 +37,7 @@ impl CodeCache {
     /// Whether translations are plain where nothing is recorded: only where calls are followed. (Cachegrind's caches and predictors
     /// go on where they were.)
     pub(crate) fn may_be_plain(&self) -> bool {
-        self.trace.recorded.followed() && !self.trans.follow.given_up
+        (self.trace.recorded.followed() || self.trace.told_since.is_some()) && !self.trans.follow.given_up
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
 
 use cg_format::callgrind::SystemTime;
 use grind_analysis::callgrind::settings::{CacheUse, Change, Settings};
@@ -142,6 +143,18 @@ pub static OPTIONS: &[Opt] = &[
         "no",
         "tell every block and call, rather than let emitted code follow them",
         |o, v| set(o, v, |s| &mut s.tell_calls),
+    ),
+    opt(
+        &["--told-first"],
+        Kind::Int { min: 0, max: 1 << 30 },
+        "1000",
+        "where callers or groups tell contexts apart, tell calls for so many milliseconds before emitted code follows them",
+        |o, v| {
+            if let Value::Int(ms) = v {
+                o.callgrind.told_first = Duration::from_millis(ms.unsigned_abs());
+            }
+            Ok(())
+        },
     ),
     opt(&["--collect-jumps", "--trace-jump"], Kind::Bool, "no", "count jumps", |o, v| {
         set(o, v, |s| &mut s.collect_jumps)

@@ -19,9 +19,10 @@ use super::{Recorder, Space};
 use crate::broken;
 
 impl Process {
-    fn call_context(&mut self, here: Here, catalogue: &Catalogue, functions: &mut Functions) -> CallContext {
+    fn call_context(&mut self, here: Here, catalogue: &mut Catalogue, functions: &mut Functions) -> CallContext {
         CallContext {
             function: self.followed.number(here.function, catalogue, functions),
+            callers: self.followed.callers_number(here.callers, catalogue, functions),
             level: here.level,
             skip: here.skip.and_then(|site| self.followed.told.get(&site).copied()),
             off: !here.collecting,
@@ -31,6 +32,7 @@ impl Process {
     fn here(&mut self, call_context: CallContext, catalogue: &mut Catalogue, functions: &Functions) -> Here {
         Here {
             function: self.followed.function(call_context.function, catalogue, functions),
+            callers: self.followed.callers(call_context.callers, catalogue, functions),
             level: call_context.level,
             skip: call_context.skip.and_then(|told| self.hot.get(told as usize)).map(|hot| hot.site),
             collecting: !call_context.off,
@@ -115,7 +117,7 @@ impl Recorder {
             t.begun |= t.recording;
             let (calls, _) = t.live();
             calls.begin(catalogue, pc);
-            let here = calls.here();
+            let here = calls.here(catalogue);
             p.call_context(here, catalogue, &mut space.functions)
         })
     }
@@ -143,7 +145,7 @@ impl Recorder {
             };
             let (calls, now) = t.live();
             calls.begin(catalogue, start);
-            let from = calls.here();
+            let from = calls.here(catalogue);
             let _ = calls.take_settled();
             match hot.kind {
                 Kind::Call | Kind::CallIndirect => calls.call(catalogue, hot.site, target, sp, now),
@@ -153,7 +155,7 @@ impl Recorder {
                 Kind::Block | Kind::Within(_) | Kind::Executions | Kind::Other => return None,
             };
             let settled = calls.take_settled();
-            let to = calls.here();
+            let to = calls.here(catalogue);
             let always = settled.map(|settled| match settled {
                 Settled::Nothing => StackEffect::Nothing,
                 Settled::Push { made, levels, returns_to } => {
@@ -184,7 +186,7 @@ impl Recorder {
             let functions = &space.functions;
             let call_context = |id: follow::CallContextId| book.names.call_contexts[id.0 as usize];
             // Where there was no answer, there is no call context: it was the running function that went on, as far as anybody knows.
-            let unknown = t.begun.then(|| t.calls.here());
+            let unknown = t.begun.then(|| t.calls.here(catalogue));
             let place = |p: &mut Process, catalogue: &mut Catalogue, id: follow::CallContextId| match id {
                 follow::CallContextId::NONE => unknown,
                 _ => Some(p.here(call_context(id), catalogue, functions)),
