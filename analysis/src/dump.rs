@@ -11,8 +11,9 @@ use std::path::Path;
 
 use cg_format::cachegrind::{Profile, write};
 use cg_format::count::TooLarge;
-use grind_engine::addr::GuestAddr;
-use grind_engine::{MappedFile, Module, ProcessReport, Stretch};
+use grind_engine::{ProcessReport, Stretch};
+use grind_types::addr::GuestAddr;
+use grind_types::{MappedFile, Module};
 
 use crate::counts::CountTable;
 use crate::cycles::Cycles;
@@ -307,11 +308,13 @@ pub fn save(profile: &Profile, path: &Path, spare: &Path) -> Saved {
 
 #[cfg(test)]
 mod tests {
+    use grind_types::addr::GuestAddr;
+    use grind_types::{InstructionCount, StaticEvents};
+
     use super::*;
     use crate::counts::{EventCounts, Events};
     use crate::symbolizer::Nothing;
-    use grind_engine::addr::GuestAddr;
-    use grind_engine::{Counts, InstructionCount, StaticEvents};
+    use grind_engine::Counts;
     use std::path::PathBuf;
     use std::sync::Arc;
 

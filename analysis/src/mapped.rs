@@ -7,8 +7,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use grind_engine::MappedFile;
 use grind_symbols::{Object, OpenFile, Options};
+use grind_types::MappedFile;
 
 /// A file that is held open as long as anybody needs it.
 #[derive(Debug)]

@@ -12,14 +12,14 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cg_sim::{Geometries, LastLevel};
-use grind_engine::Module;
-use grind_engine::addr::GuestAddr;
-use grind_engine::fault;
-use grind_engine::own_memory;
 use grind_engine::trace::{
     BORN_WORDS, CONTEXT_SITE, DIED_WORDS, Done, OBJECT_BORN, OBJECT_DIED, Sink, Site, SiteKind, SpaceId, Special,
     Target,
 };
+use grind_types::Module;
+use grind_types::addr::GuestAddr;
+use grind_types::fault;
+use grind_types::own_memory;
 
 use crate::contexts::Reuse;
 use crate::counts::EventCounts;

@@ -10,8 +10,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use grind_engine::MappedFile;
 use grind_symbols::{self as symbols, Object, Options, Resolution, Svma};
+use grind_types::MappedFile;
 
 use crate::mapped;
 use crate::symbolizer::{Code, Place, Symbolizer, UNKNOWN};

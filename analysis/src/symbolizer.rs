@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use grind_engine::MappedFile;
+use grind_types::MappedFile;
 
 /// The name of an unknown file or function.
 pub const UNKNOWN: &[u8] = b"???";

@@ -6,11 +6,12 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::addr::GuestAddr;
+use grind_types::addr::GuestAddr;
+use grind_types::{Module, Query};
+
 use crate::counts::Counts;
 pub use crate::cpuid::CpuModel;
 pub use crate::objects::Allocator;
-pub use crate::types::{InstructionCount, Module, Query, StaticEvents};
 
 /// The program to run: resolved by the driver, which has also checked that it can be executed.
 #[derive(Clone, Debug)]

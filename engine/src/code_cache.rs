@@ -12,6 +12,11 @@ mod link;
 mod map;
 mod waiting;
 
+use grind_types::Module;
+use grind_types::hash::Map;
+use grind_types::own_memory::AHEAD;
+use grind_types::subject;
+
 use dead::DeadStops;
 use fixed::Fixed;
 use ibl_targets::IblTargets;
@@ -30,16 +35,12 @@ use crate::emit::request::{self, Requests};
 use crate::emit::{self, Emitter, Work, miss_path, stack};
 use crate::follow::CallContextId;
 use crate::fragment_table::{FragmentId, FragmentTable, StubKind, Way};
-use crate::hash::Map;
 use crate::hotness::Hotness;
 use crate::layout::{self, SlotWord};
 use crate::objects::Watched;
-use crate::own_memory::AHEAD;
 use crate::shared_memory::SharedMemory;
-use crate::subject;
 use crate::trace::{SpaceId, TraceSettings};
 use crate::tracee::{Gadget, Home, Memory};
-use crate::types::Module;
 
 /// Room that a chunk must have left before a batch is begun: the most that 64 blocks can take.
 const BATCH_ROOM: u64 = 4 << 20;

@@ -5,7 +5,8 @@
 //! Invariant: what a reader gives has been read from where it says. A window is made of runs of bytes, each the answer to one read;
 //! there is no place in it for bytes that nobody has read.
 
-use crate::hash::Map;
+use grind_types::hash::Map;
+
 use crate::tracee::Memory;
 
 /// Bytes of a window.

@@ -5,11 +5,12 @@
 
 use std::borrow::Cow;
 
+use grind_types::InstructionCount;
+use grind_types::hash::Map;
+
 use crate::counts::{self, Corrections, Counts, block_counts};
 use crate::fragment_table::FragmentTable;
-use crate::hash::Map;
 use crate::slots::SlotId;
-use crate::types::InstructionCount;
 
 /// The first number of a context that has a name.
 pub(crate) const NAMED: u64 = 1 << 32;

@@ -6,10 +6,11 @@
 
 use std::borrow::Cow;
 
-use crate::addr::GuestAddr;
+use grind_types::addr::GuestAddr;
+use grind_types::hash::Map;
+use grind_types::{InstructionCount, StaticEvents};
+
 use crate::fragment_table::{Fragment, FragmentId, FragmentTable, InsnShape, NO_COUNTER, Unless};
-use crate::hash::Map;
-use crate::types::{InstructionCount, StaticEvents};
 
 /// Instructions that were executed without their block being counted, or the other way round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

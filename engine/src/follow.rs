@@ -13,7 +13,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::hash::{Map, Set};
+use grind_types::hash::{Map, Set};
+
 use crate::layout;
 pub use crate::layout::{TOTALS, WINDOW};
 use crate::transfer::Transfer;

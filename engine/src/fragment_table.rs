@@ -8,15 +8,16 @@ mod way;
 
 use std::collections::HashMap;
 
+use grind_types::StaticEvents;
+use grind_types::hash::Map;
+use grind_types::own_memory::{self, AHEAD};
+
 use crate::asm::Gpr;
 use crate::distances::Distances;
 use crate::follow::{self, CallContextId, TOTALS};
-use crate::hash::Map;
 use crate::hotness::Hotness;
 use crate::layout::{self, SlotWord};
-use crate::own_memory::{self, AHEAD};
 use crate::trace::{self, SiteKind};
-use crate::types::StaticEvents;
 use page::Page;
 pub(crate) use way::Way;
 

@@ -12,8 +12,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::addr::GuestAddr;
-use crate::api::{ControlRequest, FirstProcess, Instrumentation, Module, Notice, ProcessReport, Query, Session, Tally};
+use grind_types::addr::GuestAddr;
+use grind_types::{Module, Query};
+
+use crate::api::{ControlRequest, FirstProcess, Instrumentation, Notice, ProcessReport, Session, Tally};
 use crate::follow::{Book, CallContext, Calls, Counts, Names, Outcome};
 use crate::objects::Allocator;
 use crate::trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};

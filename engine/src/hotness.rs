@@ -4,8 +4,9 @@
 
 use std::cmp::Reverse;
 
+use grind_types::hash::Map;
+
 use crate::decode::Insn;
-use crate::hash::Map;
 
 /// Where a conditional branch goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

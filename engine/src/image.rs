@@ -7,11 +7,11 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::Range;
 
+use grind_types::EngineError;
 use nix::libc;
 
 use crate::code_cache::{Chunk, CodeCache};
 use crate::cpuid;
-use crate::error::EngineError;
 use crate::layout;
 use crate::maps::{self, Region};
 use crate::shared_memory::SharedMemory;

@@ -12,11 +12,11 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use grind_types::EngineError;
 use nix::libc;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::api::Program;
-use crate::error::EngineError;
 use crate::tracee;
 
 fn c_string(bytes: &[u8]) -> io::Result<CString> {

@@ -19,7 +19,7 @@ mod image;
 mod launch;
 mod layout;
 mod level1;
-mod mapped_file;
+mod mapped_files;
 mod maps;
 mod objects;
 mod orders;
@@ -32,28 +32,20 @@ mod tick;
 mod trace_channel;
 mod tracee;
 mod transfer;
-mod types;
 
-pub mod addr;
 pub mod api;
 pub mod cpuid;
-pub mod error;
-#[doc(hidden)]
-pub mod fault;
 pub mod follow;
-pub mod hash;
-pub mod own_memory;
-pub mod subject;
 pub mod trace;
+
+use grind_types::EngineError;
 
 use dispatch::Target;
 
 pub use api::*;
 pub use counts::{Counts, Stretch};
-pub use error::EngineError;
 #[doc(hidden)]
 pub use events::resolve;
-pub use mapped_file::MappedFile;
 
 /// Runs `program` to its end, and every process it creates.
 ///

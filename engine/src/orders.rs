@@ -9,9 +9,10 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry::{Occupied, Vacant};
 use std::sync::Arc;
 
+use grind_types::MappedFile;
+use grind_types::hash::Map;
+
 use crate::fragment_table::Way;
-use crate::hash::Map;
-use crate::mapped_file::MappedFile;
 
 /// Entries that are translated with one that was not expected, and at most.
 const FEW: usize = 4;

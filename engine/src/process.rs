@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Instant;
 
+use grind_types::hash::Map;
+
 use crate::code_cache::CodeCache;
 use crate::contexts::{Books, ThreadContexts};
 use crate::follow::Frame;
 use crate::fragment_table::FragmentId;
-use crate::hash::Map;
 use crate::objects::Allocating;
 use crate::orders::Pace;
 use crate::slots::{SlotId, SlotPool};

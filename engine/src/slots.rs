@@ -12,10 +12,10 @@ use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use grind_types::hash::Map;
 use nix::fcntl::{FallocateFlags, fallocate};
 
 use crate::follow::{Calls, Frame, NO_CALL_EDGE, TOTALS, WINDOW};
-use crate::hash::Map;
 use crate::layout::{self, SlotWord};
 use crate::level1::{self, Words};
 use crate::shared_memory::SharedMemory;

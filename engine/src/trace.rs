@@ -10,7 +10,9 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::addr::GuestAddr;
+use grind_types::addr::GuestAddr;
+use grind_types::{Module, Query, StaticEvents};
+
 use crate::asm::StolenRegisters;
 use crate::cpuid::BASELINE_XCR0;
 pub use crate::events::resolve::{Done, Touch};
@@ -18,7 +20,6 @@ use crate::events::resolve::{State, resolve};
 use crate::follow::{Book, CallContext, Calls, Counts, Names, Outcome};
 use crate::layout;
 pub use crate::transfer::Transfer;
-use crate::types::{Module, Query, StaticEvents};
 
 /// What emitted code shall simulate, and record the results of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,13 +8,14 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use grind_types::hash::Map;
+use grind_types::{Module, Query};
+
 use crate::follow::{Book, Names};
 use crate::guard::{CarefulSink, Health};
-use crate::hash::Map;
 use crate::layout;
 use crate::slots::Segment;
 use crate::trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
-use crate::types::{Module, Query};
 
 /// Full buffers that may wait for the sink before the guest has to.
 const QUEUE: usize = 2;

@@ -1,7 +1,7 @@
 //! How an instruction transfers control: the word that the trace of blocks and emitted code that follows calls have in common.
 //! It must know neither of them.
 
-use crate::addr::GuestAddr;
+use grind_types::addr::GuestAddr;
 
 /// How control is transferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

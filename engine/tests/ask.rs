@@ -13,10 +13,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use grind_engine::trace::TraceSettings;
 use grind_engine::{
-    Beside, ControlRequest, CpuModel, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Program, Query,
-    Session, Settings, Wanted,
+    Beside, ControlRequest, CpuModel, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Program, Session,
+    Settings, Wanted,
 };
 use grind_tests::{apart, tools};
+use grind_types::Query;
 
 /// Instructions by address.
 type Counts = HashMap<u64, u64>;

@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 
 use grind_analysis::symbolizer::{Code, Symbolizer, UNKNOWN};
-use grind_engine::Module;
-use grind_engine::addr::GuestAddr;
+use grind_types::Module;
+use grind_types::addr::GuestAddr;
 
 /// What is known of a frame's place.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ mod tests {
     use std::path::PathBuf;
     use std::sync::Arc;
 
-    use grind_engine::MappedFile;
+    use grind_types::MappedFile;
 
     use super::*;
     use grind_analysis::symbolizer::Place;

@@ -2,13 +2,14 @@
 //! environment, for instance `signal=debug,link=trace`, to standard error. Nobody who does not ask sees or pays any of it. It must
 //! never change what is counted, nor stop a run: of a wrong value one line is said, and the rest counts.
 //!
-//! Lines come from the engine, by the `log` crate; its subjects are named in [`grind_engine::subject`].
+//! Lines come from the engine, by the `log` crate; its subjects are named in [`grind_types::subject`].
 
 use std::fmt::Write as _;
 use std::io::Write as _;
 
+use grind_types::subject;
+
 use env_logger::{Builder, Target};
-use grind_engine::subject;
 use log::LevelFilter;
 
 /// The variable that says what is wanted.

@@ -21,7 +21,8 @@ use grind_analysis::simulator::Simulator;
 use grind_analysis::source::Sources;
 use grind_engine::follow::bus_total;
 use grind_engine::trace::{CallTrace, Sink};
-use grind_engine::{AtStart, EngineError, Exit, Program, Session, Settings, fault};
+use grind_engine::{AtStart, Exit, Program, Session, Settings};
+use grind_types::{EngineError, fault};
 
 use crate::attach::Visit;
 use crate::invocation::Invocation;

@@ -25,11 +25,12 @@ use grind_analysis::objects::allocators::Watchers;
 use grind_analysis::saved::Saved;
 use grind_analysis::simulator::Findings;
 use grind_analysis::symbolizer::{self, Symbolizer};
-use grind_engine::addr::GuestAddr;
 use grind_engine::{
-    Allocator, ContextCounts, ControlRequest, Exit, FirstProcess, Instrumentation, Module, Notice, ProcessReport,
-    Query, Session, Tally, Wanted, fault,
+    Allocator, ContextCounts, ControlRequest, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Session,
+    Tally, Wanted,
 };
+use grind_types::addr::GuestAddr;
+use grind_types::{Module, Query, fault};
 use nix::sys::signal::Signal;
 
 use crate::advice;

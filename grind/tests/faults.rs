@@ -1,6 +1,6 @@
 //! What becomes of a panic in grind, wherever it is: the program is as it would be natively or, if the engine itself has failed,
 //! killed; the profile so far is written and says that it is incomplete; one message asks for a report; the status is the
-//! program's, or 125. Faults are made by `GRIND_FAULT` (`grind_engine::fault`), which only exists with debug assertions.
+//! program's, or 125. Faults are made by `GRIND_FAULT` (`grind_types::fault`), which only exists with debug assertions.
 
 mod common;
 

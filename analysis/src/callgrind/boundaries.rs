@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use grind_engine::{MappedFile, Module};
 use grind_symbols::{Object, Options};
+use grind_types::{MappedFile, Module};
 
 use crate::mapped;
 

@@ -11,9 +11,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cg_calls::{CallersTable, Code, Function, FunctionId, ObjectId, Place, Section, Site, SiteId};
-use grind_engine::hash::Map;
-use grind_engine::{MappedFile, Module};
 use grind_symbols::{Name, Object, SectionKind, Svma};
+use grind_types::hash::Map;
+use grind_types::{MappedFile, Module};
 
 use super::counters::Counters;
 use super::settings::Settings;
@@ -380,12 +380,13 @@ impl Code for Catalogue {
 
 #[cfg(test)]
 mod tests {
+    use grind_types::StaticEvents;
+    use grind_types::addr::GuestAddr;
+
     use super::*;
     use crate::callgrind::rows::{self, Program};
     use cg_calls::{Calls, Config, Profile};
     use cg_format::callgrind::{Names, PartHeader, Site as Entry};
-    use grind_engine::StaticEvents;
-    use grind_engine::addr::GuestAddr;
     use grind_engine::trace::Instruction;
 
     use crate::callgrind::columns::Columns;

@@ -6,8 +6,8 @@
 use cg_calls::{Packed, PackedPlaces};
 use cg_format::callgrind::EventSet;
 use cg_sim::writeback::Outcome;
-use grind_engine::StaticEvents;
 use grind_engine::follow::bus_total;
+use grind_types::StaticEvents;
 
 /// What has missed a cache, or was mispredicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

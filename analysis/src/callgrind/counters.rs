@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use grind_engine::StaticEvents;
 use grind_engine::trace::{Instruction, Instructions};
+use grind_types::StaticEvents;
 
 use super::columns::Columns;
 
@@ -90,9 +90,10 @@ fn kind_of(i: &Instruction) -> Kind {
 
 #[cfg(test)]
 mod tests {
+    use grind_types::addr::GuestAddr;
+
     use super::*;
     use crate::callgrind::settings::Settings;
-    use grind_engine::addr::GuestAddr;
 
     #[test]
     fn each_instruction_costs_what_its_kind_does() {

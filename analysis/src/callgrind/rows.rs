@@ -14,8 +14,8 @@ use std::sync::Arc;
 use cg_calls::{FunctionId, NodeIndex, Profile, SiteId};
 use cg_format::callgrind::{self as format, Call, Jump, JumpKind, Names, Part, PartHeader, Position};
 use cg_format::count::TooLarge;
-use grind_engine::hash::Map;
 use grind_symbols::Inlined;
+use grind_types::hash::Map;
 
 /// What there is at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

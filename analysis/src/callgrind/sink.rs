@@ -26,8 +26,9 @@ use std::sync::{Arc, Mutex};
 use cg_calls::Config;
 use cg_format::callgrind::{EventSet, SystemTime};
 use cg_sim::Geometries;
+use grind_engine::follow;
 use grind_engine::trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
-use grind_engine::{Module, Query, fault, follow};
+use grind_types::{Module, Query, fault};
 
 use super::code::Catalogue;
 use super::columns::Columns;

@@ -13,8 +13,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use grind_engine::Module;
 use grind_symbols::{Inlined, Name, Options, sanitised};
+use grind_types::Module;
 use object::read::elf::ElfFile64;
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind};
 

@@ -22,8 +22,8 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use grind_engine::{MappedFile, Module};
 use grind_symbols::Name;
+use grind_types::{MappedFile, Module};
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat, openat2};
 use nix::sys::stat::Mode;
 use nix::time::{ClockId, clock_gettime};

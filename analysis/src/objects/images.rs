@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use grind_engine::{MappedFile, Module};
 use grind_symbols::{Object, Options, Svma};
+use grind_types::{MappedFile, Module};
 
 use super::Named;
 use crate::mapped;

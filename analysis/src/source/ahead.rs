@@ -8,8 +8,8 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use grind_engine::MappedFile;
 use grind_symbols::{Object, Options};
+use grind_types::MappedFile;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 

@@ -10,7 +10,7 @@ use cg_calls::{ArcId, Calls, Config, CounterKey, JumpKind, RootChange, SiteId, S
 use grind_analysis::callgrind::code::{Catalogue, Origin};
 use grind_analysis::callgrind::settings::Settings;
 use grind_engine::trace::{Block, Done, Handler, Sink, Site, SiteKind, SpaceId, Special, Target, Transfer};
-use grind_engine::{Module, Query};
+use grind_types::{Module, Query};
 
 /// AcCost1, SpLoss1, AcCost2, SpLoss2.
 pub(crate) type Costs = [i64; 4];

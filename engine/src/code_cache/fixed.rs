@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::hash::Map;
+use grind_types::hash::Map;
+
 use crate::tracee::Memory;
 
 /// See the module's description.

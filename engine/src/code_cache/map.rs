@@ -5,15 +5,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use grind_types::MappedFile;
+use grind_types::Module;
+use grind_types::addr::GuestAddr;
+
 use super::{CodeCache, ExecRange, Protected};
-use crate::addr::GuestAddr;
 use crate::code_reader::VSYSCALL_PAGE;
 use crate::emit;
-use crate::mapped_file::MappedFile;
 use crate::maps::Region;
 use crate::objects::Allocator;
 use crate::tracee::Memory;
-use crate::types::Module;
 
 /// Up to where memory can be executed from `pc` on without a gap; `pc` itself, if it cannot.
 pub(super) fn executable_until(ranges: &[ExecRange], pc: u64) -> u64 {
@@ -183,7 +184,7 @@ impl CodeCache {
                     && m.end.0 == end
                     && m.offset == offset
                     && m.path == path
-                    && m.file.as_ref().is_none_or(|file| file.is_behind(r))
+                    && m.file.as_ref().is_none_or(|file| file.is_behind(r.device, r.inode))
             });
             let module = known.unwrap_or_else(|| {
                 let image = vdso.then(|| image(r.start, r.end)).flatten().map(Arc::from);

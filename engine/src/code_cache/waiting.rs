@@ -1,10 +1,11 @@
 //! Branches that stop because nothing is translated where they lead, by where that is: when something is, ahead of being asked for,
 //! they are linked to it, and nobody has to stop for that. What has been linked since may be linked once more.
 
+use grind_types::hash::Map;
+
 use super::CodeCache;
 use crate::follow::CallContextId;
 use crate::fragment_table::{FragmentId, StubKind};
-use crate::hash::Map;
 
 /// See the module's description.
 #[derive(Clone, Debug, Default)]

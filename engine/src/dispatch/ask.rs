@@ -6,17 +6,18 @@
 //! thread that was made to stand still goes on when the question has been answered, with whatever it had stopped for; one
 //! question is dealt with at a time.
 
+use grind_types::Query;
+use grind_types::subject;
 use nix::libc;
 
 use super::Dispatcher;
 use super::kinds::{ASYNCHRONOUS, stops_processes};
 use super::resume::middle;
-use crate::api::{ControlRequest, Exit, Instrumentation, ProcessReport, Query, Wanted};
+use crate::api::{ControlRequest, Exit, Instrumentation, ProcessReport, Wanted};
 use crate::code_cache::CodeCache;
 use crate::process::State;
 use crate::recover::{self, CachePosition};
 use crate::slots::{SlotId, SlotPool};
-use crate::subject;
 use crate::tracee::{self, Regs, Stop, Stopped, Wait};
 
 /// What a thread's counters have counted that is not to be collected.

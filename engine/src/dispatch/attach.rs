@@ -8,6 +8,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use grind_types::EngineError;
+use grind_types::subject;
 use nix::libc;
 
 use super::Dispatcher;
@@ -19,12 +21,10 @@ use super::status::Status;
 use crate::api::AtStart;
 use crate::code_cache::CodeCache;
 use crate::contexts::ThreadContexts;
-use crate::error::EngineError;
 use crate::image::{self, Remote};
 use crate::maps::Region;
 use crate::process::State;
 use crate::slots::SlotPool;
-use crate::subject;
 use crate::tracee::{self, Gadget, How, Memory, Stop, Stopped, Wait, is_sent};
 
 /// Bytes of `syscall`, and of `int 0x80`.

@@ -4,6 +4,8 @@
 
 use std::rc::Rc;
 
+use grind_types::hash::Map;
+use grind_types::subject;
 use nix::libc;
 
 use super::kinds::stops_processes;
@@ -13,11 +15,9 @@ use super::{Dispatcher, affinity, ask};
 use crate::api::Notice;
 use crate::code_cache::CallStop;
 use crate::contexts::{Books, ThreadContexts};
-use crate::hash::Map;
 use crate::layout::SlotWord;
 use crate::process::{Process, State, Thread};
 use crate::stacks::Stacks;
-use crate::subject;
 use crate::tracee::{self, How, Memory, Regs, Stopped};
 
 impl Dispatcher<'_> {

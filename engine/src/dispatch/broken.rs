@@ -2,12 +2,12 @@
 //! then is written when it ends. The engine itself: nobody can lead the threads any more, so the program is killed, and what has
 //! been counted is written. It must never lose what can still be written, nor leave a guest behind.
 
+use grind_types::EngineError;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::flush::Reason;
 use super::{Dispatcher, How};
-use crate::error::EngineError;
 use crate::guard::caught;
 use crate::tracee::{self, Wait};
 

@@ -5,9 +5,10 @@
 
 use std::time::Instant;
 
+use grind_types::addr::GuestAddr;
+
 use super::Dispatcher;
 use super::flush::makes_again;
-use crate::addr::GuestAddr;
 use crate::trace::SystemCall;
 use crate::tracee::{How, Stopped};
 

@@ -3,13 +3,14 @@
 //! `grind-client-requests`.
 
 use grind_client_requests::Request;
+use grind_types::Query;
+use grind_types::addr::GuestAddr;
+use grind_types::subject;
 
 use super::flush::Reason;
 use super::{Dispatcher, go_on};
-use crate::addr::GuestAddr;
-use crate::api::{Instrumentation, Query};
+use crate::api::Instrumentation;
 use crate::process::{Process, State};
-use crate::subject;
 use crate::tracee::{Regs, Stopped};
 
 /// The tools whose requests are served, by the names that drivers give.

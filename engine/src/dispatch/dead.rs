@@ -4,10 +4,11 @@
 
 use std::rc::Rc;
 
+use grind_types::subject;
+
 use super::Dispatcher;
 use crate::fragment_table::FragmentId;
 use crate::recover::Boundary;
-use crate::subject;
 use crate::tracee::{How, Stopped};
 
 impl Dispatcher<'_> {

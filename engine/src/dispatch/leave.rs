@@ -8,6 +8,7 @@
 
 use std::rc::Rc;
 
+use grind_types::subject;
 use nix::libc;
 
 use super::Dispatcher;
@@ -17,7 +18,6 @@ use super::life::{personality, release};
 use crate::api::Exit;
 use crate::image::{self, Remote};
 use crate::layout::SlotWord;
-use crate::subject;
 use crate::tracee::{self, Stopped};
 
 impl Dispatcher<'_> {

@@ -8,6 +8,9 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use grind_types::Module;
+use grind_types::hash::Map;
+use grind_types::subject;
 use nix::libc;
 
 use super::kinds::stops_processes;
@@ -19,16 +22,13 @@ use crate::api::{AtStart, ContextCounts, Exit, FirstProcess, Notice, ProcessRepo
 use crate::code_cache::CodeCache;
 use crate::contexts::{Books, NAMED, ThreadContexts};
 use crate::cpuid;
-use crate::hash::Map;
 use crate::image::{self, Remote};
 use crate::launch;
 use crate::process::{Process, State, Thread};
 use crate::recover::{self, CachePosition};
 use crate::slots::SlotPool;
 use crate::stacks::Stacks;
-use crate::subject;
 use crate::tracee::{self, Gadget, How, Memory, Stop, Stopped};
-use crate::types::Module;
 
 impl Dispatcher<'_> {
     /// `PTRACE_EVENT_STOP`: a first stop, a group-stop, or the answer to an interrupt of ours.

@@ -55,23 +55,23 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use grind_types::EngineError;
+use grind_types::fault;
+use grind_types::hash::Map;
+use grind_types::subject;
 use nix::libc;
 
 use crate::api::{Exit, FirstProcess, Notice, Program, Session, Settings};
 use crate::code_cache::CodeCache;
 use crate::cpuid::{self, CpuModel};
-use crate::error::EngineError;
-use crate::fault;
 use crate::follow::CallContextId;
 use crate::fragment_table::{Emulate, FragmentId, StubKind, Way};
 use crate::guard::{self, CarefulSession};
-use crate::hash::Map;
 use crate::launch;
 use crate::layout::{SlotWord, TARGET};
-use crate::mapped_file::MappedFiles;
+use crate::mapped_files::MappedFiles;
 use crate::orders::Orders;
 use crate::process::{Interrupted, Process, State, Thread};
-use crate::subject;
 use crate::tick::Ticks;
 use crate::trace::Sink;
 use crate::trace_channel::TraceChannel;

@@ -11,6 +11,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use grind_types::subject;
 use nix::libc;
 
 use super::Dispatcher;
@@ -20,7 +21,6 @@ use crate::fragment_table::FragmentId;
 use crate::image::Remote;
 use crate::maps;
 use crate::recover;
-use crate::subject;
 use crate::tracee::{How, Regs, Stopped};
 
 impl Dispatcher<'_> {

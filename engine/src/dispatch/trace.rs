@@ -3,12 +3,12 @@
 
 use std::cell::RefCell;
 
+use grind_types::addr::GuestAddr;
 use nix::libc;
 
 use super::Dispatcher;
 use super::announce::announce;
 use super::kinds::address_of;
-use crate::addr::GuestAddr;
 use crate::code_cache::{CodeCache, SpaceTrace};
 use crate::emit::miss_path::Repeat;
 use crate::image::Remote;

@@ -7,18 +7,19 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use grind_types::EngineError;
+use grind_types::Module;
+use grind_types::subject;
+
 use super::Dispatcher;
 use super::announce::announce;
 use crate::api::Notice;
 use crate::code_cache::CodeCache;
-use crate::error::EngineError;
 use crate::follow::CallContextId;
 use crate::fragment_table::FragmentId;
 use crate::image::{self, Remote};
 use crate::maps;
-use crate::subject;
 use crate::tracee::{self, Stopped};
-use crate::types::Module;
 
 impl Dispatcher<'_> {
     /// The translation of `pc`, made now if need be. The thread may be asked to make system calls; `None` for it if it

@@ -8,9 +8,11 @@
 //! first, so that one that does not fit any more faults before anything of it is there; `bump_end` is where the block has
 //! been told.
 
+use grind_types::StaticEvents;
+use grind_types::addr::GuestAddr;
+
 use super::sums::{Sums, add_execution};
 use super::{Emitter, Fixup};
-use crate::addr::GuestAddr;
 use crate::asm::{Asm, Gpr};
 use crate::batch::Found;
 use crate::decode::{Class, Insn, STATUS};
@@ -18,7 +20,6 @@ use crate::fragment_table::InsnShape;
 use crate::layout::{self, SlotWord};
 use crate::trace::{self, CallTrace, Instruction, Site, SiteKind};
 use crate::transfer::Transfer;
-use crate::types::StaticEvents;
 
 /// A branch that is taken: what remains to be emitted behind the hot code.
 #[derive(Clone, Copy, Debug)]

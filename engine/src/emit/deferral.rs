@@ -12,13 +12,14 @@
 //! [`FragmentTable::deferred`]: crate::fragment_table::FragmentTable::deferred
 //! [`FragmentTable::taken_off`]: crate::fragment_table::FragmentTable::taken_off
 
+use grind_types::StaticEvents;
+
 use super::sums::{Sums, add_execution};
 use super::{Emitter, Goal};
 use crate::decode::{Class, Insn};
 use crate::fragment_table::{Deferred, DeferredPart, FragmentId, NO_COUNTER};
 use crate::trace::SiteKind;
 use crate::transfer::Transfer;
-use crate::types::StaticEvents;
 
 /// The most ways one after the other.
 const MOST: usize = 6;

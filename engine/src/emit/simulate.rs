@@ -11,6 +11,7 @@
 //! thread; the highest word of a record is written first, so that one that does not fit any more faults before anything of it
 //! is there.
 
+use grind_types::StaticEvents;
 use iced_x86::Register;
 
 use super::Emitter;
@@ -29,7 +30,6 @@ use crate::events::{self, Access, Kind, Place};
 use crate::fragment_table::NO_REG;
 use crate::layout::{self, SlotWord};
 use crate::trace::{FirstLevel, Site, SiteKind, TraceSettings};
-use crate::types::StaticEvents;
 
 /// Where registers that a block holds are saved.
 const HELD: [SlotWord; 2] = [SlotWord::Held1, SlotWord::Held2];
@@ -202,7 +202,7 @@ impl Emitter<'_> {
         let site = Site {
             module: (self.module_of)(insn.pc()),
             len: insn.len() as u8,
-            addr: crate::addr::GuestAddr(insn.pc()),
+            addr: grind_types::addr::GuestAddr(insn.pc()),
             kind,
         };
         self.trans.new_trace_site(site)

@@ -1,9 +1,10 @@
 //! What a piece of code executes, known when it is emitted, in the kinds that a thread's totals have. It knows nothing of where
 //! that is counted.
 
+use grind_types::StaticEvents;
+
 use crate::decode::{Class, Insn};
 use crate::follow::TOTALS;
-use crate::types::StaticEvents;
 
 /// What has been executed, as a thread's totals are.
 pub(super) type Sums = [u32; TOTALS];

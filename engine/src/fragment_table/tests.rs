@@ -31,7 +31,7 @@ pub(crate) fn block(pc: u64, guest_len: u16, cache: u64) -> Fragment {
 
 #[test]
 fn code_that_is_translated_anew_has_its_old_sites() {
-    let site = |addr, kind| trace::Site { module: 1, len: 4, addr: crate::addr::GuestAddr(addr), kind };
+    let site = |addr, kind| trace::Site { module: 1, len: 4, addr: grind_types::addr::GuestAddr(addr), kind };
     let repeated =
         SiteKind::Repeated { size: 1, source: true, target: trace::Target::Write, target_first: false, narrow: false };
     let mut t = FragmentTable::default();

@@ -6,7 +6,8 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::rc::Rc;
 
-use crate::hash::Map;
+use grind_types::hash::Map;
+
 use crate::layout;
 use crate::shared_memory::SharedMemory;
 

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use cg_calls::{FunctionId, NodeIndex, Profile, SiteId};
-use grind_engine::fault;
 use grind_symbols::{Inlined, Name, Svma};
+use grind_types::fault;
 
 use super::Catalogue;
 use crate::broken;

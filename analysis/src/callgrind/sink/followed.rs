@@ -7,8 +7,8 @@
 use std::panic::resume_unwind;
 
 use cg_calls::{Again, Code as _, Here, JumpKind, Made, Settled, Shown};
-use grind_engine::fault;
 use grind_engine::follow::{self, Book, CallContext, CallKind, Names, Outcome, StackEffect, WINDOW};
+use grind_types::fault;
 
 use super::super::code::Catalogue;
 use super::functions::Functions;

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use cg_calls::{CallersId, Code as _, FunctionId, SiteId};
-use grind_engine::hash::Map;
+use grind_types::hash::Map;
 
 use super::super::code::Catalogue;
 

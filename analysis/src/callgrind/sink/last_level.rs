@@ -4,8 +4,8 @@
 
 use cg_sim::writeback::{Outcome, WriteBackLastLevel};
 use cg_sim::{Geometries, LastLevel};
-use grind_engine::own_memory;
 use grind_engine::trace::{Done, Site, SiteKind};
+use grind_types::own_memory;
 
 use super::Settings;
 use crate::callgrind::columns::Missed;

@@ -1,23 +1,20 @@
-//! The file behind mapped code, opened when it is mapped: what runs is what it holds then, whatever has become of its name when
-//! names are looked up.
+//! Finds the files behind mappings of a process, and opens each once.
 //!
 //! A file is found through `/proc/PID`: by the mapping itself, where that is allowed; else by a name, or a descriptor of the program, that
 //! leads to it. What is found by a name is compared with what the mapping says, and with the program's memory where the
 //! kernel tells of devices in two ways. What must never happen: that another file of the same name is taken for it.
-//!
-//! Invariant: a [`MappedFile`] stands for one content. If the file is written to later on, [`MappedFile::is_unchanged`] says so, and then nothing may
-//! be read from it.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions};
-use std::hash::{Hash, Hasher};
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
+use grind_types::MappedFile;
+use grind_types::mapped_file::{Stamp, open};
 use nix::libc;
 
 use crate::maps::Region;
@@ -27,92 +24,6 @@ use crate::tracee::Memory;
 const MOST_DESCRIPTORS: usize = 256;
 /// Bytes of code that are compared, where names are not enough.
 const COMPARED: u64 = 1 << 16;
-
-/// What tells one content of a file from others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Stamp {
-    device: u64,
-    inode: u64,
-    size: u64,
-    modified: (i64, i64),
-}
-
-impl Stamp {
-    fn of(file: &File) -> io::Result<Self> {
-        let m = file.metadata()?;
-        Ok(Self { device: m.dev(), inode: m.ino(), size: m.size(), modified: (m.mtime(), m.mtime_nsec()) })
-    }
-}
-
-/// A file as it was when code of it was mapped. Equal if it is the same file with the same content.
-#[derive(Debug)]
-pub struct MappedFile {
-    /// As the memory map shows them.
-    device: (u32, u32),
-    inode: u64,
-    content: Result<(File, Stamp), io::ErrorKind>,
-}
-
-impl PartialEq for MappedFile {
-    fn eq(&self, other: &Self) -> bool {
-        self.identity() == other.identity()
-    }
-}
-
-impl Eq for MappedFile {}
-
-impl Hash for MappedFile {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.identity().hash(state);
-    }
-}
-
-impl MappedFile {
-    /// The file at `path`, as if it had just been mapped.
-    #[must_use]
-    pub fn at(path: &Path) -> Self {
-        Self { device: (0, 0), inode: 0, content: open(path).map_err(|e| e.kind()) }
-    }
-
-    fn identity(&self) -> ((u32, u32), u64, Option<Stamp>) {
-        (self.device, self.inode, self.content.as_ref().ok().map(|c| c.1))
-    }
-
-    /// The file and its length.
-    ///
-    /// # Errors
-    /// Why it could not be opened when it was mapped: not found means that no name leads to it any more.
-    pub fn file(&self) -> Result<(&File, u64), io::ErrorKind> {
-        self.content.as_ref().map(|(file, stamp)| (file, stamp.size)).map_err(|e| *e)
-    }
-
-    /// Whether it still holds what it held when it was mapped.
-    #[must_use]
-    pub fn is_unchanged(&self) -> bool {
-        self.content.as_ref().is_ok_and(|(file, stamp)| Stamp::of(file).is_ok_and(|now| now == *stamp))
-    }
-
-    /// Whether it is the same file, whatever has been written to it since it was mapped first.
-    #[must_use]
-    pub fn is_same_file(&self, other: &Self) -> bool {
-        (self.device, self.inode) == (other.device, other.inode)
-    }
-
-    /// Whether a mapping is of this file.
-    pub(crate) fn is_behind(&self, r: &Region) -> bool {
-        (self.device, self.inode) == (r.device, r.inode)
-    }
-}
-
-/// Opens a regular file for reading; nothing else is opened, for that might have an effect.
-fn open(path: &Path) -> io::Result<(File, Stamp)> {
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
-    let stamp = Stamp::of(&file)?;
-    Ok((file, stamp))
-}
 
 /// The files that are mapped at present, so that each is opened once, however many processes map it.
 #[derive(Debug, Default)]
@@ -134,8 +45,8 @@ impl MappedFiles {
         {
             return Some(known);
         }
-        let content = self.find(pid, memory, r).map_err(|e| e.kind());
-        let file = Arc::new(MappedFile { device: r.device, inode: r.inode, content });
+        let content = self.find(pid, memory, r);
+        let file = Arc::new(MappedFile::found(r.device, r.inode, content));
         self.known.retain(|_, file| file.strong_count() > 0);
         self.known.insert(key, Arc::downgrade(&file));
         Some(file)
@@ -233,8 +144,8 @@ mod tests {
         for by_name_only in [false, true] {
             let mut files = MappedFiles { by_name_only, ..MappedFiles::default() };
             let file = files.of(pid, &memory, &region).unwrap();
-            assert_eq!(file.content.as_ref().unwrap().1, Stamp::of(&own).unwrap());
-            assert!(file.is_unchanged() && file.is_behind(&region));
+            assert_eq!(Stamp::of(file.file().unwrap().0).unwrap(), Stamp::of(&own).unwrap());
+            assert!(file.is_unchanged() && file.is_behind(region.device, region.inode));
             let again = files.of(pid, &memory, &region).unwrap();
             assert!(Arc::ptr_eq(&file, &again), "it is opened once");
             assert_eq!(files.complaint(Path::new("/x"), &file), None);

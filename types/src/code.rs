@@ -35,7 +35,7 @@ impl Module {
     }
 
     /// The file that was mapped, and what it is called.
-    pub(crate) fn mapped(&self) -> Option<(&Path, &MappedFile)> {
+    pub fn mapped(&self) -> Option<(&Path, &MappedFile)> {
         self.path.as_deref().zip(self.file.as_deref())
     }
 }
@@ -43,7 +43,7 @@ impl Module {
 /// How often one instruction was executed.
 #[derive(Clone, Copy, Debug)]
 pub struct InstructionCount {
-    /// Index into [`crate::ProcessReport::modules`].
+    /// Index into [`ProcessReport::modules`].
     pub module: usize,
     /// Its address.
     pub addr: GuestAddr,
@@ -53,7 +53,7 @@ pub struct InstructionCount {
     pub count: u64,
     /// What each execution does; only known if something is traced.
     pub events: StaticEvents,
-    /// Of code that a program made while it ran: what [`crate::Session::code_made`] said when it was translated; else of no meaning.
+    /// Of code that a program made while it ran: what [`Session::code_made`] said when it was translated; else of no meaning.
     pub made: u32,
 }
 
@@ -73,13 +73,13 @@ pub struct StaticEvents {
     pub indirect: bool,
     /// It locks the bus.
     pub bus: bool,
-    /// Its form, if those are asked for ([`crate::trace::TraceSettings::forms`]): the number that the decoder, `iced_x86`, has for its
+    /// Its form, if those are asked for ([`trace::TraceSettings::forms`]): the number that the decoder, `iced_x86`, has for its
     /// code, and 0x8000 more if it accesses memory that an operand names; 0: not known.
     pub form: u16,
 }
 
 /// What is asked about the counts of a process that goes on afterwards: by the guest itself, through a client request, or
-/// from outside, through [`crate::Session::control_request`].
+/// from outside, through [`Session::control_request`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Query {
     /// How far is it? Nothing changes.

@@ -41,7 +41,7 @@ pub enum EngineError {
         /// The kernel's reason.
         source: io::Error,
     },
-    /// The engine itself has failed; the driver has been told ([`crate::Session::broke`]), and the program was killed.
+    /// The engine itself has failed; the driver has been told ([`Session::broke`]), and the program was killed.
     Broken {
         /// The message of the panic.
         what: String,

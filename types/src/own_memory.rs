@@ -33,11 +33,11 @@ pub fn prefetch(address: usize) {
 }
 
 /// How many bytes of memory that will be needed soon are asked for beforehand.
-pub(crate) const AHEAD: usize = 64 << 10;
+pub const AHEAD: usize = 64 << 10;
 
 /// Touches a page of what a list will need for its next `ahead` bytes, which may move it; `touched` is the element that this
 /// has come to (at first 0).
-pub(crate) fn touch_ahead<T>(list: &mut Vec<T>, touched: &mut usize, ahead: usize) {
+pub fn touch_ahead<T>(list: &mut Vec<T>, touched: &mut usize, ahead: usize) {
     const PAGE: usize = 4096;
     let each = size_of::<T>().max(1);
     let wanted = list.len() + ahead / each;
