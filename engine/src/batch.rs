@@ -10,9 +10,9 @@ mod registers;
 
 use std::collections::BinaryHeap;
 
+use grind_layout::registers::StolenRegisters;
 use iced_x86::{ConditionCode, InstructionInfoFactory};
 
-use crate::asm::StolenRegisters;
 use crate::code_reader::CodeReader;
 use crate::decode::{self, Class, Insn, STATUS};
 use crate::distances;
@@ -440,8 +440,9 @@ impl Batch {
 pub(crate) mod testing {
     use std::ops::Range;
 
+    use grind_layout::registers::StolenRegisters;
+
     use super::Known;
-    use crate::asm::StolenRegisters;
 
     /// Nothing has been translated yet; what lies in the range may be looked at. These registers are taken.
     pub(crate) struct Untranslated(pub(crate) Range<u64>, pub(crate) StolenRegisters);

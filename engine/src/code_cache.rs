@@ -12,6 +12,10 @@ mod link;
 mod map;
 mod waiting;
 
+use grind_layout::registers::StolenRegisters;
+use grind_layout::shared_memory::SharedMemory;
+use grind_layout::{self as layout, SlotWord};
+
 use grind_types::Module;
 use grind_types::hash::Map;
 use grind_types::own_memory::AHEAD;
@@ -27,7 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::asm::{Asm, StolenRegisters};
+use crate::asm::Asm;
 use crate::batch::{Batch, Known};
 use crate::code_reader::{CodeWindows, VSYSCALL_PAGE};
 use crate::decode::Insn;
@@ -36,9 +40,7 @@ use crate::emit::{self, Emitter, Work, miss_path, stack};
 use crate::follow::CallContextId;
 use crate::fragment_table::{FragmentId, FragmentTable, StubKind, Way};
 use crate::hotness::Hotness;
-use crate::layout::{self, SlotWord};
 use crate::objects::Watched;
-use crate::shared_memory::SharedMemory;
 use crate::trace::{SpaceId, TraceSettings};
 use crate::tracee::{Gadget, Home, Memory};
 

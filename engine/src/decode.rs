@@ -4,9 +4,9 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use grind_layout::registers::{Gpr, StolenRegisters};
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register, RflagsBits};
 
-use crate::asm::{Gpr, StolenRegisters};
 use crate::code_reader::CodeReader;
 
 /// The 16 bytes that begin a client request: four rotations of rdi that leave it as it was.

@@ -13,10 +13,10 @@
 
 use std::time::{Duration, Instant};
 
+use grind_layout as layout;
+pub use grind_layout::{TOTALS, WINDOW};
 use grind_types::hash::{Map, Set};
 
-use crate::layout;
-pub use crate::layout::{TOTALS, WINDOW};
 use crate::transfer::Transfer;
 
 /// Number of a [`CallContext`].

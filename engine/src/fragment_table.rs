@@ -8,15 +8,15 @@ mod way;
 
 use std::collections::HashMap;
 
+use grind_layout::registers::Gpr;
+use grind_layout::{self as layout, SlotWord};
 use grind_types::StaticEvents;
 use grind_types::hash::Map;
 use grind_types::own_memory::{self, AHEAD};
 
-use crate::asm::Gpr;
 use crate::distances::Distances;
 use crate::follow::{self, CallContextId, TOTALS};
 use crate::hotness::Hotness;
-use crate::layout::{self, SlotWord};
 use crate::trace::{self, SiteKind};
 use page::Page;
 pub(crate) use way::Way;

@@ -75,8 +75,9 @@ impl Hotness {
 
 #[cfg(test)]
 mod tests {
+    use grind_layout::registers::StolenRegisters;
+
     use super::*;
-    use crate::asm::StolenRegisters;
     use crate::batch::Batch;
     use crate::batch::testing::Untranslated;
     use crate::code_reader::CodeWindows;

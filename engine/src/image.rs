@@ -7,14 +7,14 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::Range;
 
+use grind_layout as layout;
+use grind_layout::shared_memory::SharedMemory;
 use grind_types::EngineError;
 use nix::libc;
 
 use crate::code_cache::{Chunk, CodeCache};
 use crate::cpuid;
-use crate::layout;
 use crate::maps::{self, Region};
-use crate::shared_memory::SharedMemory;
 use crate::slots::SlotPool;
 use crate::tracee::{Gadget, Memory, RemoteError, Stopped};
 

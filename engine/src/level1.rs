@@ -3,8 +3,9 @@
 //!
 //! It must do the same to the state in the slot as the emitted miss path, to the last time; the tests run both side by side.
 
+use grind_layout::{self as layout, SlotWord};
+
 use crate::emit::miss_path::Repeat;
-use crate::layout::{self, SlotWord};
 use crate::trace::{FirstLevel, LineReplaced};
 
 /// Where the state is: 64-bit words by their offset in a slot.

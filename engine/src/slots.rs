@@ -12,13 +12,13 @@ use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use grind_layout::shared_memory::SharedMemory;
+use grind_layout::{self as layout, SlotWord};
 use grind_types::hash::Map;
 use nix::fcntl::{FallocateFlags, fallocate};
 
 use crate::follow::{Calls, Frame, NO_CALL_EDGE, TOTALS, WINDOW};
-use crate::layout::{self, SlotWord};
 use crate::level1::{self, Words};
-use crate::shared_memory::SharedMemory;
 use crate::trace::FirstLevel;
 use mapped::Mapped;
 pub(crate) use trace::Segment;

@@ -10,15 +10,15 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 use std::time::Duration;
 
+use grind_layout as layout;
+use grind_layout::registers::StolenRegisters;
 use grind_types::addr::GuestAddr;
 use grind_types::{Module, Query, StaticEvents};
 
-use crate::asm::StolenRegisters;
 use crate::cpuid::BASELINE_XCR0;
 pub use crate::events::resolve::{Done, Touch};
 use crate::events::resolve::{State, resolve};
 use crate::follow::{Book, CallContext, Calls, Counts, Names, Outcome};
-use crate::layout;
 pub use crate::transfer::Transfer;
 
 /// What emitted code shall simulate, and record the results of.

@@ -8,12 +8,12 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use grind_layout as layout;
 use grind_types::hash::Map;
 use grind_types::{Module, Query};
 
 use crate::follow::{Book, Names};
 use crate::guard::{CarefulSink, Health};
-use crate::layout;
 use crate::slots::Segment;
 use crate::trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
 

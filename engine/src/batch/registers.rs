@@ -5,10 +5,10 @@
 //! can go on from there, but not for a handler of the fault that one of them raises: it may see what is not the program's.
 //! Where code can change without a system call, no block relies on another one.
 
+use grind_layout::registers::Gpr;
 use iced_x86::{InstructionInfoFactory, OpAccess};
 
 use super::{Batch, Found, Known};
-use crate::asm::Gpr;
 use crate::decode::{self, Class, Insn};
 
 /// Everything may be read.
@@ -130,8 +130,9 @@ impl Batch {
 
 #[cfg(test)]
 mod tests {
+    use grind_layout::registers::StolenRegisters;
+
     use super::*;
-    use crate::asm::StolenRegisters;
     use crate::code_reader::CodeWindows;
     use crate::tracee::Memory;
 

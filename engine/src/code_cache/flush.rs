@@ -6,6 +6,7 @@
 //! guest's mappings and of pages that are protected, and the numbers of places that write records.
 
 use std::time::Duration;
+use grind_layout as layout;
 use grind_types::subject;
 use super::CodeCache;
 use super::dead::DeadStops;
@@ -13,7 +14,6 @@ use crate::asm::Asm;
 use crate::emit::{miss_path, stack};
 use crate::follow::CallContextId;
 use crate::fragment_table::{FragmentTable, Way};
-use crate::layout;
 use crate::trace::TraceSettings;
 use crate::tracee::Memory;
 

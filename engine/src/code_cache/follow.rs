@@ -3,13 +3,13 @@
 //! some bits of the target, in front of the chain.
 
 use dynasmrt::{DynasmApi, dynasm};
+use grind_layout as layout;
 
 use super::CodeCache;
 use crate::asm::Asm;
 use crate::emit::bridge::{self, Bridge};
 use crate::follow::{CallContextId, CallEdge, CallKind, Chain, Outcome, StackEffect, TOTALS};
 use crate::fragment_table::{FragmentId, StubKind};
-use crate::layout;
 use crate::trace::SiteKind;
 use crate::transfer::Transfer;
 

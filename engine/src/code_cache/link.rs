@@ -2,6 +2,7 @@
 //! it and are taken back. Other threads may be running all of it meanwhile, so every change of code that has been there is
 //! one indivisible store.
 
+use grind_layout as layout;
 use grind_types::subject;
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 
@@ -10,7 +11,6 @@ use crate::asm::{Asm, CALL};
 use crate::emit::{self, Emitted};
 use crate::follow::CallContextId;
 use crate::fragment_table::{FragmentId, StubKind, Way};
-use crate::layout;
 
 impl CodeCache {
     /// Makes sure that an indirect branch to the block finds it without a stop.

@@ -4,6 +4,7 @@
 
 use std::rc::Rc;
 
+use grind_layout::SlotWord;
 use grind_types::hash::Map;
 use grind_types::subject;
 use nix::libc;
@@ -15,7 +16,6 @@ use super::{Dispatcher, affinity, ask};
 use crate::api::Notice;
 use crate::code_cache::CallStop;
 use crate::contexts::{Books, ThreadContexts};
-use crate::layout::SlotWord;
 use crate::process::{Process, State, Thread};
 use crate::stacks::Stacks;
 use crate::tracee::{self, How, Memory, Regs, Stopped};

@@ -2,11 +2,11 @@
 //! and its registers become the guest's. Invariants: what counts a block, and what has been executed of it, agree afterwards;
 //! a step that faults has not been executed.
 
+use grind_layout::SlotWord;
 use nix::libc;
 
 use super::Dispatcher;
 use crate::fragment_table::{NO_REG, STUB_BYTES, StateMapEntry, StubKind};
-use crate::layout::SlotWord;
 use crate::recover::{self, Boundary, CachePosition};
 use crate::tracee::{How, Regs, Stop, Stopped, register};
 

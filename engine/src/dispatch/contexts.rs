@@ -7,6 +7,7 @@
 //! context before it, the next one to that after it. A thread that has not pushed is in the context of the thread that
 //! created it, at any time: when that one changes, it waits until all that follow it have changed.
 
+use grind_layout::{self as layout, CONTEXT_DEPTH, CONTEXT_STACK, CONTEXT_TABLE, SlotWord};
 use nix::libc;
 
 use super::ask::{self, Uncollected};
@@ -14,7 +15,6 @@ use super::{Dispatcher, trace};
 use crate::api::Notice;
 use crate::contexts::{Books, NAMED, ThreadContexts};
 use crate::image::Remote;
-use crate::layout::{self, CONTEXT_DEPTH, CONTEXT_STACK, CONTEXT_TABLE, SlotWord};
 use crate::process::{Process, State, Thread};
 
 use crate::fragment_table::StateMapEntry;

@@ -3,12 +3,12 @@
 //!
 //! Invariant: it dies natively before it executes anything else of its own.
 
+use grind_layout::SlotWord;
 use nix::libc;
 
 use super::Dispatcher;
 use super::status::Status;
 use crate::api::Exit;
-use crate::layout::SlotWord;
 use crate::process::State;
 use crate::tracee::{How, Stopped};
 

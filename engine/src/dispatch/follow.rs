@@ -8,6 +8,7 @@
 use std::cell::RefCell;
 use std::time::Instant;
 
+use grind_layout::{self as layout, SlotWord};
 use nix::libc;
 
 use super::announce::announce;
@@ -15,7 +16,6 @@ use super::kinds::address_of;
 use super::{Dispatcher, How, Stopped};
 use crate::follow::{CallContextId, Counts, FIRST, Outcome, StackEffect, TOTALS};
 use crate::image::Remote;
-use crate::layout::{self, SlotWord};
 
 use super::flush::Reason;
 use crate::code_cache::CodeCache;

@@ -5,12 +5,12 @@
 //! back that it does not cause itself; whatever ends its step, it has been counted if it has been executed, and not
 //! otherwise. A thread that is told to stop before it has begun is taken back to where it was.
 
+use grind_layout::SlotWord;
 use nix::libc;
 
 use super::Dispatcher;
 use super::kinds::{ASYNCHRONOUS, fault_pending};
 use crate::fragment_table::FragmentId;
-use crate::layout::SlotWord;
 use crate::process::State;
 use crate::tracee::{self, How, Regs, Stopped, is_sent};
 

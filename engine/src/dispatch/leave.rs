@@ -8,6 +8,7 @@
 
 use std::rc::Rc;
 
+use grind_layout::SlotWord;
 use grind_types::subject;
 use nix::libc;
 
@@ -17,7 +18,6 @@ use super::flush::{Flush, Reason};
 use super::life::{personality, release};
 use crate::api::Exit;
 use crate::image::{self, Remote};
-use crate::layout::SlotWord;
 use crate::tracee::{self, Stopped};
 
 impl Dispatcher<'_> {

@@ -4,11 +4,11 @@
 //!
 //! A limit that was there before the program began is the kernel's business; the engine then makes do with less.
 
+use grind_layout as layout;
 use nix::libc;
 
 use super::Dispatcher;
 use super::resume::{answer, run};
-use crate::layout;
 use crate::maps;
 use crate::process::Process;
 use crate::tracee::{How, Regs, Stopped};

@@ -55,6 +55,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use grind_layout::{SlotWord, TARGET};
 use grind_types::EngineError;
 use grind_types::fault;
 use grind_types::hash::Map;
@@ -68,7 +69,6 @@ use crate::follow::CallContextId;
 use crate::fragment_table::{Emulate, FragmentId, StubKind, Way};
 use crate::guard::{self, CarefulSession};
 use crate::launch;
-use crate::layout::{SlotWord, TARGET};
 use crate::mapped_files::MappedFiles;
 use crate::orders::Orders;
 use crate::process::{Interrupted, Process, State, Thread};

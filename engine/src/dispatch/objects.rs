@@ -8,9 +8,10 @@
 
 use std::ops::Range;
 
+use grind_layout::SlotWord;
+
 use super::Dispatcher;
 use super::announce::announce;
-use crate::layout::SlotWord;
 use crate::maps;
 use crate::objects::Event;
 use crate::trace::{

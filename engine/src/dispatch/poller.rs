@@ -16,15 +16,16 @@ use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use grind_layout::shared_memory::SharedMemory;
+use grind_layout::{SlotWord, TARGET};
+
 use super::Dispatcher;
 use crate::api::Beside;
 use crate::code_cache::CodeCache;
 use crate::emit::request::TAKEN;
 use crate::follow::CallContextId;
 use crate::fragment_table::StubKind;
-use crate::layout::{SlotWord, TARGET};
 use crate::process::State;
-use crate::shared_memory::SharedMemory;
 use crate::tracee::{self, Wait};
 
 /// So many stops in a row begin it.

@@ -3,10 +3,11 @@
 //! leaves at the boundary of an instruction before it changes, so that counts which follow from others are never half on one
 //! slot and half on the other.
 
+use grind_layout::SlotWord;
+
 use super::flush::makes_again;
 use super::kinds::ASYNCHRONOUS;
 use super::{Dispatcher, ask, clientreq, contexts};
-use crate::layout::SlotWord;
 use crate::level1;
 use crate::process::State;
 use crate::tracee::{self, How, Regs, Stopped};

@@ -5,13 +5,13 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
+use grind_layout::SlotWord;
 use nix::libc;
 
 use super::resume::{answer, run};
 use super::{Dispatcher, life};
 use crate::api::Notice;
 use crate::image::Remote;
-use crate::layout::SlotWord;
 use crate::maps;
 use crate::process::State;
 use crate::tracee::{self, How, Regs, Stopped};

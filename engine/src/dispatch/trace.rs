@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 
+use grind_layout::{self as layout, SlotWord};
 use grind_types::addr::GuestAddr;
 use nix::libc;
 
@@ -12,7 +13,6 @@ use super::kinds::address_of;
 use crate::code_cache::{CodeCache, SpaceTrace};
 use crate::emit::miss_path::Repeat;
 use crate::image::Remote;
-use crate::layout::{self, SlotWord};
 use crate::level1::{self, MissPathAsm, Touched, Words};
 use crate::recover::Boundary;
 use crate::slots::SlotId;

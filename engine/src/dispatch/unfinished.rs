@@ -5,10 +5,10 @@
 //! Invariants: nothing is read or written but the thread's slot; the first instruction that does anything else, or that may branch,
 //! ends it. (Nothing of ours that counts has either in its middle.)
 
+use grind_layout::{self as layout, SlotWord};
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, OpKind, Register};
 
 use super::Dispatcher;
-use crate::layout::{self, SlotWord};
 use crate::level1::Words;
 use crate::recover::{self, CachePosition};
 use crate::tracee::{Regs, Stopped, register};
@@ -135,8 +135,9 @@ mod tests {
     use std::collections::HashMap;
 
     use dynasmrt::{DynasmApi, dynasm};
+    use grind_layout::registers::Gpr;
 
-    use crate::asm::{Asm, Gpr};
+    use crate::asm::Asm;
     use crate::tracee::no_regs;
 
     #[derive(Default)]

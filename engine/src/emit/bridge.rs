@@ -9,12 +9,13 @@
 //! frame is the one that may fault, before anything else has changed; flags that may be read where it leads are kept.
 
 use dynasmrt::{DynasmApi, dynasm};
+use grind_layout::registers::{Gpr, StolenRegisters};
+use grind_layout::{self as layout, FRAME, SlotWord, TARGET};
 
 use super::taken::UNRECORDED;
-use crate::asm::{Asm, Gpr, StolenRegisters};
+use crate::asm::Asm;
 use crate::decode::STATUS;
 use crate::follow::{CallKind, StackEffect, TOTALS};
-use crate::layout::{self, FRAME, SlotWord, TARGET};
 
 const BELOW: u8 = 2;
 const NOT_EQUAL: u8 = 5;

@@ -4,12 +4,14 @@
 //! Invariants: registers and flags are the guest's again, but for those that the check in line has taken; a line's time may
 //! be stored twice for one use, never later than that of the next one.
 
+use grind_layout as layout;
+use grind_layout::registers::Gpr;
+
 use super::Emitter;
 use super::instructions::{ABOVE, NE};
 use super::miss_path::described_members;
-use crate::asm::{Asm, Gpr};
+use crate::asm::Asm;
 use crate::events::Place;
-use crate::layout;
 use crate::trace::FirstLevel;
 
 /// Lines that an instruction is fetched from: [`layout::LINE`] times the number, and the offset of the set; zeros if it is only one.

@@ -4,14 +4,15 @@
 //! follows in the new context.
 
 use dynasmrt::{DynasmApi, dynasm};
+use grind_layout::registers::Gpr;
+use grind_layout::{CONTEXT_DEPTH, CONTEXT_ENTRIES, CONTEXT_STACK, CONTEXT_TABLE, SlotWord};
 
 use grind_client_requests::Request;
 
 use super::Emitter;
-use crate::asm::{Asm, Gpr};
+use crate::asm::Asm;
 use crate::decode::Insn;
 use crate::fragment_table::{Emulate, StateMapEntry};
-use crate::layout::{CONTEXT_DEPTH, CONTEXT_ENTRIES, CONTEXT_STACK, CONTEXT_TABLE, SlotWord};
 use crate::trace;
 
 const RSI: Gpr = Gpr(6);

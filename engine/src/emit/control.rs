@@ -2,14 +2,15 @@
 //! indirect one goes through a table of IBL targets. No flag is changed anywhere here.
 
 use dynasmrt::{DynasmApi, dynasm};
+use grind_layout::registers::Gpr;
+use grind_layout::{self as layout, SlotWord};
 use iced_x86::{Code, OpKind, Register};
 
 use super::derived_edges::Goal;
 use super::{Bump, Emitter, Fixup};
-use crate::asm::{Gpr, SYSCALL};
+use crate::asm::SYSCALL;
 use crate::decode::{Class, Insn};
 use crate::fragment_table::{Emulate, NOT_SPILLED, StateMapEntry, StubKind, Way};
-use crate::layout::{self, SlotWord};
 
 /// Error numbers, after which a system call may have to be made once more.
 const EFAULT: i32 = 14;

@@ -11,16 +11,16 @@
 //! Invariant: the highest word of a record is written first, so that one that does not fit any more faults before anything of
 //! it is there.
 
+use grind_layout::SlotWord;
+use grind_layout::registers::Gpr;
 use iced_x86::Register;
 
 use super::Emitter;
 use super::plan::{Key, Known, Plan, available, is_special};
 use super::taken::UNRECORDED;
-use crate::asm::Gpr;
 use crate::batch::Registers;
 use crate::decode::{Class, Insn, STATUS};
 use crate::events::{self, Access, Kind, Place, When};
-use crate::layout::SlotWord;
 use crate::trace::{Done, EveryAccess, SiteKind};
 
 /// The most groups of a stretch: their offsets in a record are short.

@@ -3,14 +3,15 @@
 //!
 //! Invariant: where checks of accesses follow before the same instruction, their registers are taken here, once for all.
 
+use grind_layout as layout;
+use grind_layout::registers::Gpr;
+
 use super::Emitter;
 use super::cold::{Cold, Lines, NO_LINES};
 use super::instructions::E;
 use super::lines::lines_of;
 use super::taken::Taken;
-use crate::asm::Gpr;
 use crate::decode::{Insn, STATUS};
-use crate::layout;
 use crate::trace::SiteKind;
 
 impl Emitter<'_> {

@@ -3,15 +3,15 @@
 //!
 //! Invariant: behind the checks, flags and registers are the guest's again, but for those that are taken throughout the block.
 
+use grind_layout::SlotWord;
+use grind_layout::registers::Gpr;
 use iced_x86::Register;
 
 use super::Emitter;
 use super::plan::Group;
 use super::taken::Taken;
-use crate::asm::Gpr;
 use crate::decode::Insn;
 use crate::events::Place;
-use crate::layout::SlotWord;
 use crate::trace::FirstLevel;
 
 impl Emitter<'_> {

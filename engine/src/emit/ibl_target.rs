@@ -4,12 +4,13 @@
 //! is changed on the way.
 
 use dynasmrt::{DynasmApi, dynasm};
+use grind_layout::registers::Gpr;
+use grind_layout::{self as layout, SlotWord};
 
 use super::Emitted;
 use super::request::Requests;
-use crate::asm::{Asm, Gpr};
+use crate::asm::Asm;
 use crate::fragment_table::{FragmentTable, Way};
-use crate::layout::{self, SlotWord};
 
 /// An IBL target that was emitted: it becomes reachable through the table when the code is in place.
 #[derive(Clone, Copy, Debug)]

@@ -20,8 +20,10 @@ mod repeat;
 mod uses;
 mod ways;
 
-use crate::asm::{Asm, Gpr};
-use crate::layout::{self, SlotWord};
+use grind_layout::registers::Gpr;
+use grind_layout::{self as layout, SlotWord};
+
+use crate::asm::Asm;
 use crate::trace::{self, FirstLevel, TraceSettings};
 
 use super::instructions::{ABOVE_EQUAL, E, MISS_PATH_DESCRIPTION, NE, SECOND_DESCRIPTION, SHR};

@@ -3,7 +3,7 @@
 //! from a native run at an instruction's boundary (but flags proved dead); nothing is pushed below rsp that the guest did
 //! not push itself (red zone), but by a call or a return below its return address (`pairs`); a 32-bit field that may be patched
 //! later lies within one cache line; r11 points to the thread's slot words but right behind a system call, and what the
-//! guest has in that and in other registers that are taken ([`crate::asm::StolenRegisters`]) is in these.
+//! guest has in that and in other registers that are taken ([`grind_layout::registers::StolenRegisters`]) is in these.
 
 #[cfg(test)]
 mod bounds;
@@ -37,13 +37,14 @@ mod taken;
 mod tests;
 mod x87;
 
+use grind_layout::registers::Gpr;
+use grind_layout::{self as layout, SlotWord};
 use iced_x86::{Encoder, InstructionInfoFactory};
 
-use crate::asm::{Asm, Gpr};
+use crate::asm::Asm;
 use crate::batch::{Batch, Found, Registers};
 use crate::decode::{Class, Insn, OSZAP, STATUS};
 use crate::follow::CallContextId;
-use crate::layout::{self, SlotWord};
 use crate::trace::TraceSettings;
 use derived_edges::Goal;
 use request::Requests;

@@ -10,15 +10,16 @@
 //! another translation of the same call goes on with the first one's.
 
 use dynasmrt::{DynasmApi, dynasm};
+use grind_layout::registers::Gpr;
+use grind_layout::{self as layout, SlotWord};
 
 use std::arch::x86_64::__cpuid;
 use std::sync::LazyLock;
 
 use super::{Emitter, Fixup};
-use crate::asm::{Asm, Gpr};
+use crate::asm::Asm;
 use crate::decode::{Class, Insn};
 use crate::fragment_table::{CallSite, Fragment, FragmentId, FragmentTable, StateMapEntry, Way};
-use crate::layout::{self, SlotWord};
 
 /// Bytes below the stack pointer that a call's return address takes.
 const PUSHED: i32 = 8;

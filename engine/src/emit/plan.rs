@@ -5,9 +5,9 @@
 //! are then settled before the first one's instruction; nothing else uses the caches in between, so nothing else can tell.
 //! Only where an instruction faults does a group count uses that were never made.
 
+use grind_layout::registers::Gpr;
 use iced_x86::{Code, Mnemonic, OpKind, Register};
 
-use crate::asm::Gpr;
 use crate::batch::Registers;
 use crate::decode::{Class, Insn, STATUS};
 use crate::events::{self, Access, Place, When};

@@ -2,13 +2,14 @@
 //! their own counts what the block's counter cannot know. The instruction itself is copied.
 
 use dynasmrt::dynasm;
+use grind_layout::registers::Gpr;
+use grind_layout::{self as layout, SlotWord};
 use iced_x86::{Instruction, OpKind};
 
 use super::Emitter;
-use crate::asm::{Asm, Gpr};
+use crate::asm::Asm;
 use crate::decode::Insn;
 use crate::fragment_table::{Site, StateMapEntry};
-use crate::layout::{self, SlotWord};
 
 impl Emitter<'_> {
     /// Adds rcx (ecx) to a counter, leaving all registers as they are.

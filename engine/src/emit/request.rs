@@ -10,10 +10,11 @@
 //! it gone. What has been taken is always answered, if by the address of the stop.
 
 use dynasmrt::{DynasmApi, dynasm};
+use grind_layout::registers::{Gpr, StolenRegisters};
+use grind_layout::{self as layout, SlotWord};
 
-use crate::asm::{Asm, Gpr, StolenRegisters};
+use crate::asm::Asm;
 use crate::fragment_table::{FragmentTable, StubKind, Way};
-use crate::layout::{self, SlotWord};
 
 /// What `Posted` is while the engine deals with a request.
 pub(crate) const TAKEN: u64 = 2;

@@ -5,12 +5,14 @@
 //! (misses, accesses to two lines, lines that the table has lost sight of) goes on behind the hot code, in [`super::cold`].
 //! Checks stand before their instructions, so records are in program order, a fetch before the accesses of its instruction.
 //!
-//! Times: the clock is in r9 ([`crate::asm::StolenRegisters`]). It is moved on before a use of a line of data, and behind one of a line
+//! Times: the clock is in r9 ([`grind_layout::registers::StolenRegisters`]). It is moved on before a use of a line of data, and behind one of a line
 //! of code, or by the use of data that follows that, so it is never below the time of a line of data, and above those of all
 //! lines of code. Only the order of times counts. Invariants: of two uses of a set the later one has the later time, within a
 //! thread; the highest word of a record is written first, so that one that does not fit any more faults before anything of it
 //! is there.
 
+use grind_layout::registers::Gpr;
+use grind_layout::{self as layout, SlotWord};
 use grind_types::StaticEvents;
 use iced_x86::Register;
 
@@ -23,12 +25,10 @@ use super::miss_path::access_words;
 use super::pairs::extracts_fast;
 use super::plan::{Group, NO_LINE, Plan, is_special};
 use super::taken::Taken;
-use crate::asm::Gpr;
 use crate::batch::Registers;
 use crate::decode::{Class, Insn, STATUS};
 use crate::events::{self, Access, Kind, Place};
 use crate::fragment_table::NO_REG;
-use crate::layout::{self, SlotWord};
 use crate::trace::{FirstLevel, Site, SiteKind, TraceSettings};
 
 /// Where registers that a block holds are saved.

@@ -4,6 +4,8 @@
 //! Invariants: a record holds what the registers were when the instruction began; no flag is changed but where they are dead;
 //! the highest word of a record is written first.
 
+use grind_layout::registers::Gpr;
+use grind_layout::{self as layout, SlotWord};
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 use super::Emitter;
@@ -11,11 +13,9 @@ use super::cold::Cold;
 use super::miss_path::{Repeat, emit_repeat_miss_path};
 use super::stack::{SAVED_RCX, frames_told};
 use super::taken::UNRECORDED;
-use crate::asm::Gpr;
 use crate::decode::Insn;
 use crate::events::{self, Access, Kind, Place, When};
 use crate::fragment_table::{StateMapEntry, StubKind};
-use crate::layout::{self, SlotWord};
 use crate::trace::{Done, SiteKind, Special, Target};
 
 impl Emitter<'_> {

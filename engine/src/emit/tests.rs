@@ -3,10 +3,10 @@
 
 use std::fmt::Write as _;
 
+use grind_layout::registers::StolenRegisters;
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter};
 
 use super::{Emitter, Work, bridge};
-use crate::asm::StolenRegisters;
 use crate::batch::Batch;
 use crate::batch::testing::Untranslated;
 use crate::code_reader::CodeWindows;
@@ -389,7 +389,7 @@ const CALL: bridge::Bridge = bridge::Bridge {
     through: false,
     off: false,
     unmatched_return: CACHE + 40,
-    stolen_registers: crate::asm::StolenRegisters::Total,
+    stolen_registers: grind_layout::registers::StolenRegisters::Total,
 };
 
 #[test]
@@ -407,14 +407,22 @@ fn calls_on_the_last_level_of_recursion_are_not_counted_as_going_on() {
 fn a_frame_has_all_totals_that_there_are() {
     check_bridge(
         "bridge_totals",
-        &bridge::Bridge { totals: &[0, 1, 2], stolen_registers: crate::asm::StolenRegisters::Clock, ..CALL },
+        &bridge::Bridge {
+            totals: &[0, 1, 2],
+            stolen_registers: grind_layout::registers::StolenRegisters::Clock,
+            ..CALL
+        },
     );
 }
 
 #[test]
 fn a_call_while_nothing_is_collected_has_its_frame_told() {
-    let off =
-        bridge::Bridge { totals: &[0, 1, 2], stolen_registers: crate::asm::StolenRegisters::Clock, off: true, ..CALL };
+    let off = bridge::Bridge {
+        totals: &[0, 1, 2],
+        stolen_registers: grind_layout::registers::StolenRegisters::Clock,
+        off: true,
+        ..CALL
+    };
     check_bridge("bridge_off", &off);
 }
 
@@ -462,7 +470,7 @@ fn a_fetch_is_on_miss_path_by_what_is_on_its_stack() {
 fn entries_of_very_long_lines_take_all_of_an_address() {
     check_routine("long_entry", |c| {
         for bits in [18, 19] {
-            c.entry(crate::asm::Gpr::RCX, crate::asm::Gpr(0), bits);
+            c.entry(grind_layout::registers::Gpr::RCX, grind_layout::registers::Gpr(0), bits);
         }
     });
 }
@@ -474,8 +482,11 @@ fn a_bridge_uses_registers_that_its_target_does_not_need_and_keeps_flags_that_it
     let flags = bridge::Bridge { always, live: 1, live_after: 1, dead: 1 | 1 << 7, ..CALL };
     check_bridge("bridge_flags", &flags);
     // Where r8 is free, they are kept there.
-    let simulated =
-        bridge::Bridge { totals: &[0, 1, 2], stolen_registers: crate::asm::StolenRegisters::Clock, ..flags };
+    let simulated = bridge::Bridge {
+        totals: &[0, 1, 2],
+        stolen_registers: grind_layout::registers::StolenRegisters::Clock,
+        ..flags
+    };
     check_bridge("bridge_flags_simulated", &simulated);
 }
 

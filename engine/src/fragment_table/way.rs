@@ -1,7 +1,7 @@
 //! The ways in which indirect branches look up where they lead: each has a table of its own. Facts alone; what emitted code does
 //! about them is in `emit::ibl_target` and `emit::pairs`.
 
-use crate::layout;
+use grind_layout as layout;
 
 /// How an indirect branch is made: where its IBL target finds the target. rcx is in its slot word in both cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -6,10 +6,9 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::rc::Rc;
 
+use grind_layout as layout;
+use grind_layout::shared_memory::SharedMemory;
 use grind_types::hash::Map;
-
-use crate::layout;
-use crate::shared_memory::SharedMemory;
 
 /// Parts that are mapped at most, since a process may only have some ten thousands of mappings.
 pub(super) const MOST: usize = 1 << 12;

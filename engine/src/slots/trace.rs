@@ -6,9 +6,10 @@
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use grind_layout::shared_memory::{SharedMemory, read_words};
+use grind_layout::{self as layout, SlotWord};
+
 use super::{SlotId, SlotPool};
-use crate::layout::{self, SlotWord};
-use crate::shared_memory::{SharedMemory, read_words};
 
 /// What has been recorded.
 #[derive(Debug)]

@@ -1,5 +1,5 @@
 //! Which registers are not the program's while a thread runs translated code: r11 holds the address of the thread's slot words
-//! ([`crate::layout::base_of`]), and, if code does more than counting, others ([`StolenRegisters`]) whatever is needed between the
+//! ([`grind_layout::base_of`]), and, if code does more than counting, others ([`StolenRegisters`]) whatever is needed between the
 //! program's instructions, and r9 the clock that caches are kept by, or what the thread has executed; some of those words are
 //! what the program has in them. Nobody else has to know: whoever asks for registers gets the program's, and whoever sets them in
 //! translated code has it put away.
@@ -18,13 +18,14 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
+use grind_layout::registers::{Gpr, StolenRegisters};
+use grind_layout::{self as layout, SlotWord};
 use nix::libc;
 use nix::sys::ptrace;
 use nix::unistd::Pid;
 
 use super::{Regs, Result, Stopped, gone, register};
-use crate::asm::{Gpr, PUT_AWAY, R9_BACK, SYSCALL, StolenRegisters};
-use crate::layout::{self, SlotWord};
+use crate::asm::{PUT_AWAY, R9_BACK, SYSCALL};
 
 /// Where translated code lies in an address space.
 #[derive(Clone, Debug, Default)]

@@ -1,10 +1,12 @@
 //! The miss path of a fetch of code: its lines have numbers, by which is known where their times are ([`layout::LINES`]).
 
+use grind_layout::registers::Gpr;
+use grind_layout::{self as layout, SlotWord};
+
 use super::ways::earliest;
 use super::{CLOCK, R8, R10, R12, RAX, RCX, RDX, RSI, RSP, UNROLLED, record_lines_replaced, saved};
-use crate::asm::{Asm, Gpr};
+use crate::asm::Asm;
 use crate::emit::instructions::{BELOW, E, NE, SHL};
-use crate::layout::{self, SlotWord};
 use crate::trace::FirstLevel;
 
 /// What [`emit_fetch_miss_path`] is told on its stack, by offset from the stack pointer: the fetch's site; for one or two lines

@@ -8,167 +8,170 @@
 //! statistics it is in: all up to [`COUNTERS`] and all from [`TRACE_AREA`] on are the same memory, mapped several times; only the
 //! counters are each slot's own.
 
+pub mod registers;
+pub mod shared_memory;
+
 /// Bytes of a slot. Only touched pages take memory.
-pub(crate) const SLOT_SIZE: u64 = 64 << 20;
+pub const SLOT_SIZE: u64 = 64 << 20;
 
 /// Where lines are in the data cache, by the low bits of their numbers: the negated address of a line. At the beginning, since
 /// offsets of a byte make each check shorter.
-pub(crate) const DATA_TAGS: u64 = 0;
+pub const DATA_TAGS: u64 = 0;
 /// Beside that, when the line was used last: nothing else has to be known for a hit, and it is on one line of the processor's
 /// own cache.
-pub(crate) const DATA_TIMES: u64 = DATA_TAGS + 8;
+pub const DATA_TIMES: u64 = DATA_TAGS + 8;
 /// From one entry to the next, there and below.
-pub(crate) const DATA_ENTRY: u64 = 16;
+pub const DATA_ENTRY: u64 = 16;
 /// Entries of each.
-pub(crate) const DATA_ENTRIES: u64 = 16384;
+pub const DATA_ENTRIES: u64 = 16384;
 
 /// The tag of an entry whose line has had to go: with it added, no address of the program is in a line; and its lower bits are
 /// those of no line. (At first an entry has the tag of a line of another entry.) Code has it as an immediate of 32 bits.
-pub(crate) const NOTHING: u64 = i32::MAX as u64 - 7;
+pub const NOTHING: u64 = i32::MAX as u64 - 7;
 
 /// Offset of the last entry from the first one, which is all bits of an entry's offset.
-pub(crate) const LAST_ENTRY: u32 = ((DATA_ENTRIES - 1) * DATA_ENTRY) as u32;
+pub const LAST_ENTRY: u32 = ((DATA_ENTRIES - 1) * DATA_ENTRY) as u32;
 
 /// Offset of a slot's header.
-pub(crate) const HEADER: u64 = DATA_TAGS + DATA_ENTRY * DATA_ENTRIES;
+pub const HEADER: u64 = DATA_TAGS + DATA_ENTRY * DATA_ENTRIES;
 /// Its bytes.
-pub(crate) const HEADER_SIZE: u64 = 4096;
+pub const HEADER_SIZE: u64 = 4096;
 /// Offset of the counters, which follow.
-pub(crate) const COUNTERS: u64 = HEADER + HEADER_SIZE;
+pub const COUNTERS: u64 = HEADER + HEADER_SIZE;
 
 /// Offset in a slot of what tracing needs: the frames of calls that are followed, the state of the thread's own caches and
 /// predictors (all zeros at first), then the trace buffer, then a page that cannot be written.
-pub(crate) const TRACE_AREA: u64 = SIMULATED - (9 << 20);
+pub const TRACE_AREA: u64 = SIMULATED - (9 << 20);
 
 /// Where the state of caches and predictors begins in it.
 const SIMULATED: u64 = SLOT_SIZE - (24 << 20);
 
 /// Counters in a slot.
-pub(crate) const MAX_COUNTERS: u32 = ((TRACE_AREA - COUNTERS) / 8) as u32;
+pub const MAX_COUNTERS: u32 = ((TRACE_AREA - COUNTERS) / 8) as u32;
 
 /// For each entry of [`DATA_TAGS`], the offset of its line's way in [`DATA_WAYS`], in the lower half of a word, if uses of
 /// lines are kept. What is used all the time comes first, so that one large page holds it.
-pub(crate) const DATA_PLACES: u64 = SIMULATED;
+pub const DATA_PLACES: u64 = SIMULATED;
 /// In the upper half: how many lines of this entry are in the cache that it does not show, since it shows another one, or
 /// none. If there are none, a line that it does not show is not in the cache.
-pub(crate) const DATA_HIDDEN: u64 = DATA_PLACES + 4;
+pub const DATA_HIDDEN: u64 = DATA_PLACES + 4;
 /// Counters of the branch predictor: a byte each, by seven bits of the branch's address, then by twice the history.
-pub(crate) const PREDICTOR_COUNTERS: u64 = DATA_PLACES + DATA_ENTRY * DATA_ENTRIES;
+pub const PREDICTOR_COUNTERS: u64 = DATA_PLACES + DATA_ENTRY * DATA_ENTRIES;
 /// The last targets of indirect branches, by nine bits of their addresses.
-pub(crate) const TARGETS: u64 = PREDICTOR_COUNTERS + 128 * 256;
+pub const TARGETS: u64 = PREDICTOR_COUNTERS + 128 * 256;
 /// Constants of the predictor: for each counter and outcome the next counter, then whether it was wrong (0 or 4).
-pub(crate) const OUTCOMES: u64 = TARGETS + 512 * 8;
+pub const OUTCOMES: u64 = TARGETS + 512 * 8;
 /// The data cache, set by set: for each [`GROUP`] of ways a word, the index of one of them ([`GROUP_INDEX`]), and a time above that
 /// ([`GROUP_TIME`]), before which none of them has been used last.
-pub(crate) const DATA_GROUPS: u64 = OUTCOMES + 4096;
+pub const DATA_GROUPS: u64 = OUTCOMES + 4096;
 /// Ways of a group, next to one another.
-pub(crate) const GROUP: u64 = 4;
+pub const GROUP: u64 = 4;
 /// What a way's index is from that of the one before it.
-pub(crate) const GROUP_INDEX: u64 = 2;
+pub const GROUP_INDEX: u64 = 2;
 /// The bits of such a word below the time. (There is room for a thread's accesses of some months above them.)
-pub(crate) const GROUP_TIME: u32 = 11;
+pub const GROUP_TIME: u32 = 11;
 /// Lines that a first-level data cache may have if it has such words.
-pub(crate) const MOST_GROUPED: u64 = (1 << GROUP_TIME) / GROUP_INDEX;
+pub const MOST_GROUPED: u64 = (1 << GROUP_TIME) / GROUP_INDEX;
 /// The data cache, set by set: for each way the negated address of its line, if no entry shows that.
-pub(crate) const DATA_WAYS: u64 = DATA_GROUPS + (8 * MOST_GROUPED / GROUP).next_multiple_of(4096);
+pub const DATA_WAYS: u64 = DATA_GROUPS + (8 * MOST_GROUPED / GROUP).next_multiple_of(4096);
 /// Bytes of a way of the data cache.
-pub(crate) const DATA_WAY: u64 = 16;
+pub const DATA_WAY: u64 = 16;
 /// Beside that, where its time is, from [`NOWHERE`] on: at its entry, which is in front of that, if the entry shows the line;
 /// if it does not, at the way's words in [`DATA_OWN`]; and 0 if nothing has been in the way yet. In all three places the time
 /// follows upon a tag, or upon a word where a tag may be written.
-pub(crate) const DATA_WHERE: u64 = DATA_WAYS + 8;
+pub const DATA_WHERE: u64 = DATA_WAYS + 8;
 /// [`SlotWord::Nowhere`] and [`SlotWord::Never`], which are behind all entries and before all ways.
-pub(crate) const NOWHERE: u64 = SlotWord::Nowhere.at() as u64;
+pub const NOWHERE: u64 = SlotWord::Nowhere.at() as u64;
 /// Lines that a first-level cache may have.
-pub(crate) const MAX_CACHE: u64 = 1 << 18;
+pub const MAX_CACHE: u64 = 1 << 18;
 /// The code cache, set by set: for each way [`LINE`] times the number of its line.
-pub(crate) const CODE_WAYS: u64 = DATA_WAYS + DATA_WAY * MAX_CACHE;
+pub const CODE_WAYS: u64 = DATA_WAYS + DATA_WAY * MAX_CACHE;
 /// The same: for each way when its line was fetched from last. All ways of a set are side by side, so that it takes little to find
 /// the one that was longest ago.
-pub(crate) const CODE_TIMES: u64 = CODE_WAYS + 8 * MAX_CACHE;
+pub const CODE_TIMES: u64 = CODE_WAYS + 8 * MAX_CACHE;
 /// Code lines: by number, where the time of each is in [`CODE_TIMES`] (the offset in the slot), 0 if it is not in the cache.
-pub(crate) const LINES: u64 = CODE_TIMES + 8 * MAX_CACHE;
+pub const LINES: u64 = CODE_TIMES + 8 * MAX_CACHE;
 /// Bytes of what is known of a code line.
-pub(crate) const LINE: u32 = 4;
+pub const LINE: u32 = 4;
 /// Numbers that code lines can have, 0 (no line) included.
-pub(crate) const MAX_LINES: u32 = 1 << 20;
+pub const MAX_LINES: u32 = 1 << 20;
 /// Offset of the trace buffer.
-pub(crate) const TRACE_BUFFER: u64 = LINES + (LINE * MAX_LINES) as u64;
+pub const TRACE_BUFFER: u64 = LINES + (LINE * MAX_LINES) as u64;
 /// Bytes of a segment of it. (A full one stops its thread, for as long as 2000 records take.)
-pub(crate) const TRACE_SIZE: u64 = 1 << 20;
+pub const TRACE_SIZE: u64 = 1 << 20;
 /// From one segment to the next: behind each is a page where writing faults, the sign that the segment is full.
-pub(crate) const TRACE_STRIDE: u64 = TRACE_SIZE + 4096;
+pub const TRACE_STRIDE: u64 = TRACE_SIZE + 4096;
 /// Segments of the trace buffer. While the guest fills one, the sink reads others.
-pub(crate) const TRACE_SEGMENTS: u64 = 5;
+pub const TRACE_SEGMENTS: u64 = 5;
 /// When the lines of the data cache that no entry shows were used last: for each way, at the same distance as in [`DATA_WAYS`],
 /// a tag that nobody reads, and the time.
-pub(crate) const DATA_OWN: u64 = TRACE_BUFFER + TRACE_ALL;
+pub const DATA_OWN: u64 = TRACE_BUFFER + TRACE_ALL;
 /// How the lines of the data cache have been used, if that is kept: for each way, at the same distance as in [`DATA_WAYS`],
 /// the bytes that were accessed (a bit each, from the line's first one), and how many accesses there were.
-pub(crate) const DATA_USES: u64 = DATA_OWN + DATA_WAY * MAX_CACHE;
+pub const DATA_USES: u64 = DATA_OWN + DATA_WAY * MAX_CACHE;
 /// Lines that a first-level data cache may have if their uses are kept.
-pub(crate) const MOST_USED: u64 = 1 << 14;
+pub const MOST_USED: u64 = 1 << 14;
 /// Bytes of the trace buffer.
-pub(crate) const TRACE_ALL: u64 = TRACE_STRIDE * TRACE_SEGMENTS;
+pub const TRACE_ALL: u64 = TRACE_STRIDE * TRACE_SEGMENTS;
 
 /// Where the segment begins that the position `pos` is in, or at the end of; and where the next one does.
-pub(crate) const fn trace_segment(pos: u64) -> (u64, u64) {
+pub const fn trace_segment(pos: u64) -> (u64, u64) {
     let number = pos.saturating_sub(TRACE_BUFFER) / TRACE_STRIDE;
     (TRACE_BUFFER + number * TRACE_STRIDE, TRACE_BUFFER + (number + 1) % TRACE_SEGMENTS * TRACE_STRIDE)
 }
 
 /// Offset of the frames of calls that are followed: at first one that only the sink can pop. Behind their end is a page that
 /// cannot be written.
-pub(crate) const FRAMES: u64 = TRACE_AREA;
+pub const FRAMES: u64 = TRACE_AREA;
 /// Bytes of a frame: stack pointer, first total at entry, where its return is dealt with, the other totals.
-pub(crate) const FRAME: u64 = 64;
+pub const FRAME: u64 = 64;
 /// Offset in a frame of the address of the code that deals with its return; the stack pointer comes first.
-pub(crate) const FRAME_RETURN: u64 = 16;
+pub const FRAME_RETURN: u64 = 16;
 /// Offset in a frame of its call edge's number.
-pub(crate) const FRAME_CALL_EDGE: u64 = 56;
+pub const FRAME_CALL_EDGE: u64 = 56;
 /// How many totals a thread may have.
 pub const TOTALS: usize = 5;
 /// The most frames of calls that emitted code knows.
 pub const WINDOW: usize = 1024;
 /// Offset in a frame of a total at entry, by its index in [`TOTAL_WORDS`].
-pub(crate) const fn frame_entered(total: usize) -> u64 {
+pub const fn frame_entered(total: usize) -> u64 {
     if total == 0 { 8 } else { 16 + 8 * total as u64 }
 }
 /// The words of a thread's totals, as far as calls are concerned.
-pub(crate) const TOTAL_WORDS: [SlotWord; TOTALS] =
+pub const TOTAL_WORDS: [SlotWord; TOTALS] =
     [SlotWord::Total, SlotWord::Reads, SlotWord::Writes, SlotWord::Conditionals, SlotWord::Indirects];
 /// Bytes of all frames: twice the window.
-pub(crate) const FRAMES_SIZE: u64 = 2 * FRAME * WINDOW as u64;
+pub const FRAMES_SIZE: u64 = 2 * FRAME * WINDOW as u64;
 /// Offset of the numbers of calls of each function that are going on.
-pub(crate) const ACTIVE: u64 = FRAMES + FRAMES_SIZE + 4096;
+pub const ACTIVE: u64 = FRAMES + FRAMES_SIZE + 4096;
 /// Functions that there is room for.
-pub(crate) const MOST_FUNCTIONS: u32 = 1 << 20;
+pub const MOST_FUNCTIONS: u32 = 1 << 20;
 
 /// Offset of a thread's table of contexts: for the low bits of each, its number and what gs must be in it (0: not known).
-pub(crate) const CONTEXT_TABLE: u64 = SLOT_SIZE - (16 << 10);
+pub const CONTEXT_TABLE: u64 = SLOT_SIZE - (16 << 10);
 /// Entries of that table, of 16 bytes.
-pub(crate) const CONTEXT_ENTRIES: u64 = 256;
+pub const CONTEXT_ENTRIES: u64 = 256;
 /// Offset of the contexts to return to, bottom first, of 8 bytes each.
-pub(crate) const CONTEXT_STACK: u64 = SLOT_SIZE - (8 << 10);
+pub const CONTEXT_STACK: u64 = SLOT_SIZE - (8 << 10);
 /// The most of them; more are kept elsewhere.
-pub(crate) const CONTEXT_DEPTH: u64 = 512;
+pub const CONTEXT_DEPTH: u64 = 512;
 /// Offset in a slot of words where registers are saved around records.
-pub(crate) const SAVES: u32 = HEADER as u32 + 256;
+pub const SAVES: u32 = HEADER as u32 + 256;
 /// Offset in a slot of the end of a stack that has room for 64 words: what the miss paths of caches are told, where they return
 /// to, and the registers that they save.
-pub(crate) const MISS_PATH_STACK: u64 = HEADER + 2048;
+pub const MISS_PATH_STACK: u64 = HEADER + 2048;
 
 /// Slots that are reserved at first; each is 64 MiB of address space. Fewer are tried when the guest has a limit.
-pub(crate) const SLOT_COUNTS: [u32; 5] = [16_384, 1024, 128, 16, 4];
+pub const SLOT_COUNTS: [u32; 5] = [16_384, 1024, 128, 16, 4];
 
 /// Where the slots are put, when that is free: far below what the kernel uses first, and where sanitizers (ThreadSanitizer above
 /// all, which looks) expect a program's own mappings. Up to 0x7f80_0000_0000.
-pub(crate) const SLOTS_HINT: u64 = 0x7e80_0000_0000;
+pub const SLOTS_HINT: u64 = 0x7e80_0000_0000;
 
 /// Slot words in a slot's header, by their offsets in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u16)]
-pub(crate) enum SlotWord {
+pub enum SlotWord {
     /// Guest rax while a counter is bumped; the target of an indirect branch ([`TARGET`]).
     Rax = 0,
     /// Guest rcx while an indirect branch is looked up.
@@ -189,7 +192,7 @@ pub(crate) enum SlotWord {
     R9 = 64,
     /// The program's r11.
     R11 = 72,
-    /// A register that stands in for one that is bound in an instruction ([`crate::asm::StolenRegisters`]).
+    /// A register that stands in for one that is bound in an instruction ([`crate::registers::StolenRegisters`]).
     StandIn = 80,
     /// The site of the return that is under way.
     Returning = 88,
@@ -275,69 +278,69 @@ pub(crate) enum SlotWord {
 }
 
 /// Offset from `gs` of what r11 points to in translated code: so that many slot words are a byte's offset away from it.
-pub(crate) const BASE: u64 = HEADER + 128;
+pub const BASE: u64 = HEADER + 128;
 
 /// What r11 is in translated code if this is the base of gs.
-pub(crate) const fn base_of(gs: u64) -> u64 {
+pub const fn base_of(gs: u64) -> u64 {
     gs.wrapping_add(BASE)
 }
 
 impl SlotWord {
     /// Offset from `gs`.
-    pub(crate) const fn at(self) -> u32 {
+    pub const fn at(self) -> u32 {
         HEADER as u32 + self as u32
     }
 }
 
 /// The target of an indirect jump or call while it is looked up.
-pub(crate) const TARGET: SlotWord = SlotWord::Rax;
+pub const TARGET: SlotWord = SlotWord::Rax;
 
 /// Offset of a counter from `gs`.
-pub(crate) const fn counter_offset(counter: u32) -> u32 {
+pub const fn counter_offset(counter: u32) -> u32 {
     COUNTERS as u32 + counter * 8
 }
 
 /// One byte for each value of the low 16 bits of rax at a system call: 0 runs it, 1 stops first.
-pub(crate) const SYSCALL_TABLE: u64 = 0;
+pub const SYSCALL_TABLE: u64 = 0;
 /// Bytes of the system-call table.
-pub(crate) const SYSCALL_TABLE_SIZE: u64 = 1 << 16;
+pub const SYSCALL_TABLE_SIZE: u64 = 1 << 16;
 /// Offset of the table for indirect jumps and calls in the tables' mapping: an IBL target's address for each value of some low
 /// bits of a target (`emit::entry_of`).
-pub(crate) const JUMP_TABLE: u64 = SYSCALL_TABLE_SIZE;
+pub const JUMP_TABLE: u64 = SYSCALL_TABLE_SIZE;
 /// Offset of the same for returns.
-pub(crate) const RETURN_TABLE: u64 = JUMP_TABLE + IBL_ENTRIES * 8;
+pub const RETURN_TABLE: u64 = JUMP_TABLE + IBL_ENTRIES * 8;
 /// Entries in each of those, and in that for calls.
-pub(crate) const IBL_ENTRIES: u64 = 1 << 16;
+pub const IBL_ENTRIES: u64 = 1 << 16;
 /// Offset of tables of the targets of single branches, where calls are followed.
-pub(crate) const TARGET_TABLES: u64 = RETURN_TABLE + IBL_ENTRIES * 8;
+pub const TARGET_TABLES: u64 = RETURN_TABLE + IBL_ENTRIES * 8;
 /// Bytes of such a table.
-pub(crate) const TARGET_TABLE: u64 = 256 * 8;
+pub const TARGET_TABLE: u64 = 256 * 8;
 /// The most of them.
-pub(crate) const MOST_TARGET_TABLES: u32 = 2048;
+pub const MOST_TARGET_TABLES: u32 = 2048;
 /// Offset of a word: the bits of a return's target that choose its entry among the IBL targets behind calls.
-pub(crate) const PAIR_BITS: u64 = TARGET_TABLES + TARGET_TABLE * MOST_TARGET_TABLES as u64;
+pub const PAIR_BITS: u64 = TARGET_TABLES + TARGET_TABLE * MOST_TARGET_TABLES as u64;
 /// Offset of the table for indirect calls that push what is taken back. It, and the next one, are there for programs only whose
 /// calls and returns are pairs.
-pub(crate) const CALL_TABLE: u64 = PAIR_BITS + 4096;
+pub const CALL_TABLE: u64 = PAIR_BITS + 4096;
 /// Offset of the table of IBL targets behind calls.
-pub(crate) const PAIR_TABLE: u64 = CALL_TABLE + IBL_ENTRIES * 8;
+pub const PAIR_TABLE: u64 = CALL_TABLE + IBL_ENTRIES * 8;
 /// Its entries.
-pub(crate) const PAIR_ENTRIES: u64 = 1 << 20;
+pub const PAIR_ENTRIES: u64 = 1 << 20;
 /// Bytes of all tables.
-pub(crate) const TABLES_SIZE: u64 = PAIR_TABLE + PAIR_ENTRIES * 8;
+pub const TABLES_SIZE: u64 = PAIR_TABLE + PAIR_ENTRIES * 8;
 
 /// Bytes of a large page.
-pub(crate) const LARGE_PAGE: u64 = 2 << 20;
+pub const LARGE_PAGE: u64 = 2 << 20;
 
 /// Where large pages of a slot begin that a thread uses all the time while caches are simulated: of data lines and counters, of
 /// what else is known of data, and of code lines.
-pub(crate) const LARGE_PARTS: [u64; 3] = [0, SIMULATED, LINES / LARGE_PAGE * LARGE_PAGE];
+pub const LARGE_PARTS: [u64; 3] = [0, SIMULATED, LINES / LARGE_PAGE * LARGE_PAGE];
 
 /// Bytes of a code-cache chunk.
-pub(crate) const CHUNK_SIZE: u64 = 64 << 20;
+pub const CHUNK_SIZE: u64 = 64 << 20;
 
 /// Bytes of slot words that belong to the thread.
-pub(crate) const THREAD_WORDS: usize = SlotWord::TracePos as usize;
+pub const THREAD_WORDS: usize = SlotWord::TracePos as usize;
 
 const _: () =
     assert!(CONTEXT_TABLE + 16 * CONTEXT_ENTRIES <= CONTEXT_STACK && CONTEXT_STACK + 8 * CONTEXT_DEPTH <= SLOT_SIZE);

@@ -17,14 +17,14 @@ const PAGE: usize = 4096;
 
 /// A writable shared mapping of part of a file.
 #[derive(Debug)]
-pub(crate) struct SharedMemory {
+pub struct SharedMemory {
     start: NonNull<u8>,
     len: usize,
 }
 
 impl SharedMemory {
     /// Maps `len` bytes of `file` from `offset` on (a multiple of the page size).
-    pub(crate) fn map(file: &File, offset: u64, len: usize) -> io::Result<Self> {
+    pub fn map(file: &File, offset: u64, len: usize) -> io::Result<Self> {
         // SAFETY: a new mapping at an address that the kernel chooses; it aliases no Rust object.
         let p = unsafe {
             libc::mmap(
@@ -43,8 +43,8 @@ impl SharedMemory {
     }
 
     /// Maps `len` bytes of `file` at an address that is a multiple of a large page, if there is room.
-    pub(crate) fn map_aligned(file: &File, offset: u64, len: usize) -> io::Result<Self> {
-        const LARGE: usize = crate::layout::LARGE_PAGE as usize;
+    pub fn map_aligned(file: &File, offset: u64, len: usize) -> io::Result<Self> {
+        const LARGE: usize = crate::LARGE_PAGE as usize;
         let whole = len + LARGE;
         // SAFETY: a new mapping at an address that the kernel chooses; it aliases no Rust object, and nobody can touch it.
         let room = unsafe {
@@ -94,9 +94,9 @@ impl SharedMemory {
 
     /// Asks for one large page in place of the small ones at `offset`, in the file, so for everybody who maps it. The processor
     /// then finds addresses there faster; nothing else changes, and it is no matter if there is none.
-    pub(crate) fn collapse(&self, offset: usize) {
+    pub fn collapse(&self, offset: usize) {
         const MADV_COLLAPSE: libc::c_int = 25;
-        let len = crate::layout::LARGE_PAGE as usize;
+        let len = crate::LARGE_PAGE as usize;
         if offset.checked_add(len).is_some_and(|end| end <= self.len) {
             let at = self.check(offset, len);
             // SAFETY: within the mapping; contents stay as they are.
@@ -114,7 +114,7 @@ impl SharedMemory {
     }
 
     /// Copies `bytes` to `offset`, where nothing runs yet.
-    pub(crate) fn write(&self, offset: usize, bytes: &[u8]) {
+    pub fn write(&self, offset: usize, bytes: &[u8]) {
         let to = self.check(offset, bytes.len());
         // SAFETY: `to` is valid for that many bytes; `bytes` is a Rust object, so it is not part of the mapping.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
@@ -122,7 +122,7 @@ impl SharedMemory {
 
     /// Makes `n` 8-byte words from `offset` on `word`, where nobody reads them yet. Their pages are asked for at once, since
     /// every one would be a fault, which costs more than filling it.
-    pub(crate) fn fill(&self, offset: usize, word: u64, n: usize) {
+    pub fn fill(&self, offset: usize, word: u64, n: usize) {
         let (to, len) = (self.check(offset, n * 8), n * 8);
         assert!(offset.is_multiple_of(PAGE), "{offset:#x} does not begin a page");
         // SAFETY: a part of our own mapping, whose contents it does not change. Kernels that do not know the advice (before
@@ -136,14 +136,14 @@ impl SharedMemory {
     }
 
     /// Copies from `offset` to `bytes`.
-    pub(crate) fn read(&self, offset: usize, bytes: &mut [u8]) {
+    pub fn read(&self, offset: usize, bytes: &mut [u8]) {
         let from = self.check(offset, bytes.len());
         // SAFETY: as in `write`.
         unsafe { std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len()) };
     }
 
     /// Copies `words.len()` words from `offset`.
-    pub(crate) fn read_words(&self, offset: usize, words: &mut [u32]) {
+    pub fn read_words(&self, offset: usize, words: &mut [u32]) {
         let from = self.check(offset, words.len() * 4);
         // SAFETY: `from` is valid for so many bytes; `words` is a Rust object, so it is not part of the mapping, and every
         // bit pattern is a word.
@@ -151,20 +151,20 @@ impl SharedMemory {
     }
 
     /// Copies `n` bytes from `offset` on to the same place in another mapping.
-    pub(crate) fn copy_to(&self, to: &Self, offset: usize, n: usize) {
+    pub fn copy_to(&self, to: &Self, offset: usize, n: usize) {
         let (from, to) = (self.check(offset, n), to.check(offset, n));
         // SAFETY: both are valid for `n` bytes; two mappings never overlap.
         unsafe { std::ptr::copy_nonoverlapping(from, to, n) };
     }
 
     /// Reads one byte.
-    pub(crate) fn load_u8(&self, offset: usize) -> u8 {
+    pub fn load_u8(&self, offset: usize) -> u8 {
         // SAFETY: in bounds; a byte is always aligned; it may be replaced meanwhile, but only by whole bytes.
         unsafe { AtomicU8::from_ptr(self.check(offset, 1)) }.load(Ordering::SeqCst)
     }
 
     /// Replaces one byte, visible to running code at once.
-    pub(crate) fn store_u8(&self, offset: usize, v: u8) {
+    pub fn store_u8(&self, offset: usize, v: u8) {
         // SAFETY: in bounds; a byte is always aligned; the guest only executes or reads it.
         unsafe { AtomicU8::from_ptr(self.check(offset, 1)) }.store(v, Ordering::SeqCst);
     }
@@ -173,7 +173,7 @@ impl SharedMemory {
     ///
     /// They need not be aligned: x86 stores within a line are indivisible (Intel SDM 3A, 9.1.1), but Rust's atomics ask
     /// for alignment, so the store is written out.
-    pub(crate) fn store_u32(&self, offset: usize, v: u32) {
+    pub fn store_u32(&self, offset: usize, v: u32) {
         let p = self.check(offset, 4);
         debug_assert!(p as usize & 63 <= 60, "a patched field crosses a cache line");
         if p as usize & 3 == 0 {
@@ -188,21 +188,21 @@ impl SharedMemory {
     }
 
     /// Replaces 8 aligned bytes.
-    pub(crate) fn store_u64(&self, offset: usize, v: u64) {
+    pub fn store_u64(&self, offset: usize, v: u64) {
         assert!(offset.is_multiple_of(8));
         // SAFETY: in bounds and aligned (the mapping starts on a page).
         unsafe { AtomicU64::from_ptr(self.check(offset, 8).cast()) }.store(v, Ordering::SeqCst);
     }
 
     /// Reads 8 aligned bytes that the guest may be changing.
-    pub(crate) fn load_u64(&self, offset: usize) -> u64 {
+    pub fn load_u64(&self, offset: usize) -> u64 {
         assert!(offset.is_multiple_of(8));
         // SAFETY: in bounds and aligned (the mapping starts on a page).
         unsafe { AtomicU64::from_ptr(self.check(offset, 8).cast()) }.load(Ordering::SeqCst)
     }
 
     /// Replaces 8 aligned bytes if they are `old`; whether they were.
-    pub(crate) fn replace_u64(&self, offset: usize, old: u64, new: u64) -> bool {
+    pub fn replace_u64(&self, offset: usize, old: u64, new: u64) -> bool {
         assert!(offset.is_multiple_of(8));
         // SAFETY: in bounds and aligned (the mapping starts on a page).
         let word = unsafe { AtomicU64::from_ptr(self.check(offset, 8).cast()) };
@@ -210,21 +210,21 @@ impl SharedMemory {
     }
 
     /// Reads 4 bytes.
-    pub(crate) fn u32(&self, offset: usize) -> u32 {
+    pub fn u32(&self, offset: usize) -> u32 {
         let mut b = [0; 4];
         self.read(offset, &mut b);
         u32::from_le_bytes(b)
     }
 
     /// Reads 8 bytes, which nobody is changing.
-    pub(crate) fn u64(&self, offset: usize) -> u64 {
+    pub fn u64(&self, offset: usize) -> u64 {
         let mut bytes = [0; 8];
         self.read(offset, &mut bytes);
         u64::from_le_bytes(bytes)
     }
 
     /// Reads one byte.
-    pub(crate) fn u8(&self, offset: usize) -> u8 {
+    pub fn u8(&self, offset: usize) -> u8 {
         let mut b = [0];
         self.read(offset, &mut b);
         b[0]
@@ -232,7 +232,7 @@ impl SharedMemory {
 }
 
 /// Reads `n` 32-bit words of `file` from `offset` on into `words`, which is emptied first. What cannot be read is left out.
-pub(crate) fn read_words(file: &File, offset: u64, n: usize, words: &mut Vec<u32>) {
+pub fn read_words(file: &File, offset: u64, n: usize, words: &mut Vec<u32>) {
     use std::os::unix::fs::FileExt;
     words.clear();
     words.resize(n, 0);
@@ -259,7 +259,7 @@ impl Drop for SharedMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::LARGE_PAGE;
+    use crate::LARGE_PAGE;
 
     #[test]
     fn a_large_page_holds_what_was_there() {
