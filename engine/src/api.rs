@@ -6,11 +6,11 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+pub use grind_isa::cpuid::CpuModel;
 use grind_types::addr::GuestAddr;
 use grind_types::{Module, Query};
 
 use crate::counts::Counts;
-pub use crate::cpuid::CpuModel;
 pub use crate::objects::Allocator;
 
 /// The program to run: resolved by the driver, which has also checked that it can be executed.

@@ -10,11 +10,11 @@ mod registers;
 
 use std::collections::BinaryHeap;
 
+use grind_isa::decode::{self, Class, Insn, STATUS};
 use grind_layout::registers::StolenRegisters;
 use iced_x86::{ConditionCode, InstructionInfoFactory};
 
 use crate::code_reader::CodeReader;
-use crate::decode::{self, Class, Insn, STATUS};
 use crate::distances;
 use crate::hotness::{Bias, Hotness};
 

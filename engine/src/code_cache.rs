@@ -16,6 +16,7 @@ use grind_layout::registers::StolenRegisters;
 use grind_layout::shared_memory::SharedMemory;
 use grind_layout::{self as layout, SlotWord};
 
+use grind_isa::decode::Insn;
 use grind_types::Module;
 use grind_types::hash::Map;
 use grind_types::own_memory::AHEAD;
@@ -34,7 +35,6 @@ use std::time::Instant;
 use crate::asm::Asm;
 use crate::batch::{Batch, Known};
 use crate::code_reader::{CodeWindows, VSYSCALL_PAGE};
-use crate::decode::Insn;
 use crate::emit::request::{self, Requests};
 use crate::emit::{self, Emitter, Work, miss_path, stack};
 use crate::follow::CallContextId;

@@ -7,6 +7,8 @@
 
 use grind_types::hash::Map;
 
+use grind_isa::decode::CodeBytes;
+
 use crate::tracee::Memory;
 
 /// Bytes of a window.
@@ -97,10 +99,8 @@ pub(crate) struct CodeReader<'a> {
     until: &'a dyn Fn(u64) -> u64,
 }
 
-impl CodeReader<'_> {
-    /// The bytes from `pc` on: at least as many as an instruction can have, or all up to the end of what is mapped and can be
-    /// executed. Empty: nothing is.
-    pub(crate) fn at(&mut self, pc: u64) -> &[u8] {
+impl CodeBytes for CodeReader<'_> {
+    fn at(&mut self, pc: u64) -> &[u8] {
         let most = (self.until)(pc).saturating_sub(pc);
         let base = pc & !(WINDOW - 1);
         let end = base.saturating_add(WINDOW + OVERLAP);

@@ -4,9 +4,8 @@
 
 use std::cmp::Reverse;
 
+use grind_isa::decode::Insn;
 use grind_types::hash::Map;
-
-use crate::decode::Insn;
 
 /// Where a conditional branch goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,13 +7,13 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::Range;
 
+use grind_isa::cpuid;
 use grind_layout as layout;
 use grind_layout::shared_memory::SharedMemory;
 use grind_types::EngineError;
 use nix::libc;
 
 use crate::code_cache::{Chunk, CodeCache};
-use crate::cpuid;
 use crate::maps::{self, Region};
 use crate::slots::SlotPool;
 use crate::tracee::{Gadget, Memory, RemoteError, Stopped};

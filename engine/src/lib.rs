@@ -7,11 +7,9 @@ mod code_cache;
 mod code_reader;
 mod contexts;
 mod counts;
-mod decode;
 mod dispatch;
 mod distances;
 mod emit;
-mod events;
 mod fragment_table;
 mod guard;
 mod hotness;
@@ -32,7 +30,6 @@ mod tracee;
 mod transfer;
 
 pub mod api;
-pub mod cpuid;
 pub mod follow;
 pub mod trace;
 
@@ -42,8 +39,6 @@ use dispatch::Target;
 
 pub use api::*;
 pub use counts::{Counts, Stretch};
-#[doc(hidden)]
-pub use events::resolve;
 
 /// Runs `program` to its end, and every process it creates.
 ///

@@ -10,14 +10,14 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 use std::time::Duration;
 
+use grind_isa::cpuid::BASELINE_XCR0;
+pub use grind_isa::events::resolve::{Done, Touch};
+use grind_isa::events::resolve::{State, resolve};
 use grind_layout as layout;
 use grind_layout::registers::StolenRegisters;
 use grind_types::addr::GuestAddr;
 use grind_types::{Module, Query, StaticEvents};
 
-use crate::cpuid::BASELINE_XCR0;
-pub use crate::events::resolve::{Done, Touch};
-use crate::events::resolve::{State, resolve};
 use crate::follow::{Book, CallContext, Calls, Counts, Names, Outcome};
 pub use crate::transfer::Transfer;
 

@@ -13,9 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use grind_engine::trace::TraceSettings;
 use grind_engine::{
-    Beside, ControlRequest, CpuModel, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Program, Session,
-    Settings, Wanted,
+    Beside, ControlRequest, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Program, Session, Settings,
+    Wanted,
 };
+use grind_isa::cpuid::CpuModel;
 use grind_tests::{apart, tools};
 use grind_types::Query;
 

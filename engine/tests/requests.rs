@@ -12,9 +12,8 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use grind_engine::trace::{FirstLevel, Sink, Site, SpaceId, Special, TraceSettings};
-use grind_engine::{
-    Beside, CpuModel, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Program, Session, Settings,
-};
+use grind_engine::{Beside, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Program, Session, Settings};
+use grind_isa::cpuid::CpuModel;
 
 /// Instructions by address.
 type Counts = HashMap<u64, u64>;

@@ -11,6 +11,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use grind_isa::cpuid::CpuModel;
 use grind_types::{Module, Query};
 
 use cg_format::callgrind::{Site as Place, laws, read_profile};
@@ -23,7 +24,7 @@ use grind_analysis::callgrind::sink::Recorder;
 use grind_engine::trace::{
     Block, CallTrace, EveryAccess, FirstLevel, Handler, Sink, Site, SpaceId, Special, TraceSettings,
 };
-use grind_engine::{Beside, CpuModel, Exit, Instrumentation, Notice, ProcessReport, Program, Session, Settings};
+use grind_engine::{Beside, Exit, Instrumentation, Notice, ProcessReport, Program, Session, Settings};
 use twin::{Costs, Found, Twin};
 
 struct Driver {

@@ -5,11 +5,11 @@
 //! can go on from there, but not for a handler of the fault that one of them raises: it may see what is not the program's.
 //! Where code can change without a system call, no block relies on another one.
 
+use grind_isa::decode::{self, Class, Insn};
 use grind_layout::registers::Gpr;
 use iced_x86::{InstructionInfoFactory, OpAccess};
 
 use super::{Batch, Found, Known};
-use crate::decode::{self, Class, Insn};
 
 /// Everything may be read.
 const ALL: u16 = u16::MAX;

@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use grind_isa::cpuid;
 use grind_types::Module;
 use grind_types::hash::Map;
 use grind_types::subject;
@@ -21,7 +22,6 @@ use super::{Dispatcher, contexts};
 use crate::api::{AtStart, ContextCounts, Exit, FirstProcess, Notice, ProcessReport};
 use crate::code_cache::CodeCache;
 use crate::contexts::{Books, NAMED, ThreadContexts};
-use crate::cpuid;
 use crate::image::{self, Remote};
 use crate::launch;
 use crate::process::{Process, State, Thread};

@@ -55,6 +55,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use grind_isa::cpuid::{self, CpuModel};
 use grind_layout::{SlotWord, TARGET};
 use grind_types::EngineError;
 use grind_types::fault;
@@ -64,7 +65,6 @@ use nix::libc;
 
 use crate::api::{Exit, FirstProcess, Notice, Program, Session, Settings};
 use crate::code_cache::CodeCache;
-use crate::cpuid::{self, CpuModel};
 use crate::follow::CallContextId;
 use crate::fragment_table::{Emulate, FragmentId, StubKind, Way};
 use crate::guard::{self, CarefulSession};

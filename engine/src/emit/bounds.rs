@@ -1,11 +1,12 @@
 //! Whether the table of translations can say how large the largest block is: as many instructions as a block may have, of the
 //! kinds whose translations are longest.
 
+use grind_isa::decode::MAX_INSNS;
+
 use super::{Emitter, Work};
 use crate::batch::Batch;
 use crate::batch::testing::Untranslated;
 use crate::code_reader::CodeWindows;
-use crate::decode::MAX_INSNS;
 use crate::fragment_table::{FragmentTable, NO_REG};
 use crate::trace::{CallTrace, FirstLevel, TraceSettings};
 use crate::tracee::Memory;

@@ -9,12 +9,12 @@
 //! frame is the one that may fault, before anything else has changed; flags that may be read where it leads are kept.
 
 use dynasmrt::{DynasmApi, dynasm};
+use grind_isa::decode::STATUS;
 use grind_layout::registers::{Gpr, StolenRegisters};
 use grind_layout::{self as layout, FRAME, SlotWord, TARGET};
 
 use super::taken::UNRECORDED;
 use crate::asm::Asm;
-use crate::decode::STATUS;
 use crate::follow::{CallKind, StackEffect, TOTALS};
 
 const BELOW: u8 = 2;

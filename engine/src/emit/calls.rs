@@ -11,6 +11,7 @@
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 
+use grind_isa::decode::{Class, Insn, STATUS};
 use grind_types::StaticEvents;
 use grind_types::addr::GuestAddr;
 
@@ -18,7 +19,6 @@ use super::sums::{Sums, add_execution};
 use super::{Emitter, Fixup};
 use crate::asm::Asm;
 use crate::batch::Found;
-use crate::decode::{Class, Insn, STATUS};
 use crate::fragment_table::InsnShape;
 use crate::trace::{self, CallTrace, Instruction, Site, SiteKind};
 use crate::transfer::Transfer;

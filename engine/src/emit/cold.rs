@@ -7,11 +7,12 @@
 use grind_layout as layout;
 use grind_layout::registers::Gpr;
 
+use grind_isa::events::Place;
+
 use super::Emitter;
 use super::instructions::{ABOVE, NE};
 use super::miss_path::described_members;
 use crate::asm::Asm;
-use crate::events::Place;
 use crate::trace::FirstLevel;
 
 /// Lines that an instruction is fetched from: [`layout::LINE`] times the number, and the offset of the set; zeros if it is only one.

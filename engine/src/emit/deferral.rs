@@ -14,9 +14,10 @@
 
 use grind_types::StaticEvents;
 
+use grind_isa::decode::{Class, Insn};
+
 use super::sums::{Sums, add_execution};
 use super::{Emitter, Goal};
-use crate::decode::{Class, Insn};
 use crate::fragment_table::{Deferred, DeferredPart, FragmentId, NO_COUNTER};
 use crate::trace::SiteKind;
 use crate::transfer::Transfer;

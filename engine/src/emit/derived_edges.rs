@@ -4,12 +4,12 @@
 //! to a block of the same batch that is emitted later, past all that is counted there, so counts follow in one pass over
 //! the blocks, and every loop has a counter; whoever enters a block from elsewhere (links, IBL targets, signals) is counted.
 
+use grind_isa::decode::{Class, Insn, OSZAP, STATUS};
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 use iced_x86::OpKind;
 
 use super::{Emitter, Fixup};
-use crate::decode::{Class, Insn, OSZAP, STATUS};
 use crate::distances::{self, Distances};
 use crate::fragment_table::{DerivedEdge, FragmentId, NO_COUNTER, Unless};
 use crate::hotness::Bias;

@@ -11,6 +11,8 @@
 //! Invariant: the highest word of a record is written first, so that one that does not fit any more faults before anything of
 //! it is there.
 
+use grind_isa::decode::{Class, Insn, STATUS};
+use grind_isa::events::{self, Access, Kind, Place, When};
 use grind_layout::SlotWord;
 use grind_layout::registers::Gpr;
 use iced_x86::Register;
@@ -19,8 +21,6 @@ use super::Emitter;
 use super::plan::{Key, Known, Plan, available, is_special};
 use super::taken::UNRECORDED;
 use crate::batch::Registers;
-use crate::decode::{Class, Insn, STATUS};
-use crate::events::{self, Access, Kind, Place, When};
 use crate::trace::{Done, EveryAccess, SiteKind};
 
 /// The most groups of a stretch: their offsets in a record are short.

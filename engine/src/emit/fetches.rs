@@ -6,12 +6,13 @@
 use grind_layout as layout;
 use grind_layout::registers::Gpr;
 
+use grind_isa::decode::{Insn, STATUS};
+
 use super::Emitter;
 use super::cold::{Cold, Lines, NO_LINES};
 use super::instructions::E;
 use super::lines::lines_of;
 use super::taken::Taken;
-use crate::decode::{Insn, STATUS};
 use crate::trace::SiteKind;
 
 impl Emitter<'_> {

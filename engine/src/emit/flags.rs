@@ -3,6 +3,8 @@
 //!
 //! Invariant: behind the checks, flags and registers are the guest's again, but for those that are taken throughout the block.
 
+use grind_isa::decode::Insn;
+use grind_isa::events::Place;
 use grind_layout::SlotWord;
 use grind_layout::registers::Gpr;
 use iced_x86::Register;
@@ -10,8 +12,6 @@ use iced_x86::Register;
 use super::Emitter;
 use super::plan::Group;
 use super::taken::Taken;
-use crate::decode::Insn;
-use crate::events::Place;
 use crate::trace::FirstLevel;
 
 impl Emitter<'_> {

@@ -1,11 +1,11 @@
 //! Instructions that only simulation needs, as bytes. What is said of `asm` holds here, but that arithmetic changes flags.
 
+use grind_isa::events::Address;
 use grind_layout::registers::{Gpr, StolenRegisters};
 use grind_layout::{self as layout, SlotWord};
 use iced_x86::Register;
 
 use crate::asm::{self, Asm};
-use crate::events::Address;
 
 /// Condition codes.
 pub(super) const BELOW: u8 = 2;

@@ -7,9 +7,10 @@
 //! same caches (which a new thread, behind its creator's system call, is not, nor whoever has asked to be counted from now on);
 //! a check too many changes nothing.
 
+use grind_isa::decode::{Class, Insn};
+
 use super::plan::Plan;
 use super::{Emitter, Fixup};
-use crate::decode::{Class, Insn};
 use crate::fragment_table::FragmentId;
 use crate::trace::FirstLevel;
 

@@ -37,13 +37,13 @@ mod taken;
 mod tests;
 mod x87;
 
+use grind_isa::decode::{Class, Insn, OSZAP, STATUS};
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 use iced_x86::{Encoder, InstructionInfoFactory};
 
 use crate::asm::Asm;
 use crate::batch::{Batch, Found, Registers};
-use crate::decode::{Class, Insn, OSZAP, STATUS};
 use crate::follow::CallContextId;
 use crate::trace::TraceSettings;
 use derived_edges::Goal;

@@ -5,12 +5,12 @@
 //! are then settled before the first one's instruction; nothing else uses the caches in between, so nothing else can tell.
 //! Only where an instruction faults does a group count uses that were never made.
 
+use grind_isa::decode::{Class, Insn, STATUS};
+use grind_isa::events::{self, Access, Place, When};
 use grind_layout::registers::Gpr;
 use iced_x86::{Code, Mnemonic, OpKind, Register};
 
 use crate::batch::Registers;
-use crate::decode::{Class, Insn, STATUS};
-use crate::events::{self, Access, Place, When};
 use crate::trace::TraceSettings;
 
 /// A code line number that no line has.

@@ -11,6 +11,8 @@
 //! thread; the highest word of a record is written first, so that one that does not fit any more faults before anything of it
 //! is there.
 
+use grind_isa::decode::{Class, Insn, STATUS};
+use grind_isa::events::{self, Access, Kind, Place};
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 use grind_types::StaticEvents;
@@ -26,8 +28,6 @@ use super::pairs::extracts_fast;
 use super::plan::{Group, NO_LINE, Plan, is_special};
 use super::taken::Taken;
 use crate::batch::Registers;
-use crate::decode::{Class, Insn, STATUS};
-use crate::events::{self, Access, Kind, Place};
 use crate::fragment_table::NO_REG;
 use crate::trace::{FirstLevel, Site, SiteKind, TraceSettings};
 

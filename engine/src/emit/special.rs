@@ -4,6 +4,8 @@
 //! Invariants: a record holds what the registers were when the instruction began; no flag is changed but where they are dead;
 //! the highest word of a record is written first.
 
+use grind_isa::decode::Insn;
+use grind_isa::events::{self, Access, Kind, Place, When};
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
@@ -13,8 +15,6 @@ use super::cold::Cold;
 use super::miss_path::{Repeat, emit_repeat_miss_path};
 use super::stack::{SAVED_RCX, frames_told};
 use super::taken::UNRECORDED;
-use crate::decode::Insn;
-use crate::events::{self, Access, Kind, Place, When};
 use crate::fragment_table::{StateMapEntry, StubKind};
 use crate::trace::{Done, SiteKind, Special, Target};
 

@@ -3,7 +3,8 @@
 
 use grind_types::StaticEvents;
 
-use crate::decode::{Class, Insn};
+use grind_isa::decode::{Class, Insn};
+
 use crate::follow::TOTALS;
 
 /// What has been executed, as a thread's totals are.

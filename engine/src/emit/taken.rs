@@ -1,13 +1,13 @@
 //! Registers that the code before an instruction takes for its own ends, and gives back. It must never take one that the
 //! instruction names without saving what the guest has in it.
 
+use grind_isa::decode::Insn;
 use grind_layout::SlotWord;
 use grind_layout::registers::{Gpr, StolenRegisters};
 use iced_x86::Register;
 
 use super::Emitter;
 use super::operand::register;
-use crate::decode::Insn;
 
 /// Registers for the checks before one instruction, and which of them have to be given back.
 #[derive(Clone, Copy, Debug)]

@@ -3,12 +3,12 @@
 //! words alone, as C libraries do for rounding and exceptions, go on without a stop. Invariant: no flag and no register changes.
 
 use dynasmrt::dynasm;
+use grind_isa::decode::{self, Insn};
 use grind_layout::SlotWord;
 use grind_layout::registers::Gpr;
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 use super::Emitter;
-use crate::decode::{self, Insn};
 use crate::fragment_table::StubKind;
 
 impl Emitter<'_> {

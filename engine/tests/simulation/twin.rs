@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use grind_engine::resolve::{Done, Jump, State, resolve};
+use grind_isa::events::resolve::{Done, Jump, State, resolve};
 use grind_tests::costs::{Costs, base_name};
 use grind_tests::simulation::{EVENTS, Geometry};
 use grind_tests::step::{self, Visitor};

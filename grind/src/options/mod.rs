@@ -19,7 +19,8 @@ use cg_sim::host::Given;
 use grind_analysis::callgrind::settings::Settings;
 use grind_analysis::expand::Template;
 use grind_analysis::glob::Pattern;
-use grind_engine::{Beside, CpuModel};
+use grind_engine::Beside;
+use grind_isa::cpuid::CpuModel;
 use grind_symbols::Inlined;
 
 use crate::attach;

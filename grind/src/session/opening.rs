@@ -1,6 +1,6 @@
 //! What the log says when a process begins: who runs what, and with `-v` how. It says nothing of counts, which there are none of yet.
 
-use grind_engine::CpuModel;
+use grind_isa::cpuid::CpuModel;
 
 use super::Runner;
 use crate::log::{Voice, command_line};

@@ -7,8 +7,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use grind_layout::registers::{Gpr, StolenRegisters};
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register, RflagsBits};
 
-use crate::code_reader::CodeReader;
-
 /// The 16 bytes that begin a client request: four rotations of rdi that leave it as it was.
 /// (Valgrind's documented sequence; the 3 bytes that follow tell which service.)
 const REQUEST_PREAMBLE: [u8; 16] =
@@ -17,14 +15,14 @@ const REQUEST_PREAMBLE: [u8; 16] =
 const REQUEST_LEN: usize = 19;
 
 /// The most instructions in a block.
-pub(crate) const MAX_INSNS: usize = 200;
+pub const MAX_INSNS: usize = 200;
 
 /// The longest instruction, in bytes.
 const MAX_INSN_LEN: usize = 15;
 
 /// What an instruction asks of the emitter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Class {
+pub enum Class {
     /// To be copied; only a RIP-relative displacement changes.
     Plain,
     /// To be copied, but its memory operand must be expressed through a scratch register (gs).
@@ -70,30 +68,31 @@ pub(crate) enum Class {
 
 impl Class {
     /// Whether a block ends with it.
-    pub(crate) fn ends_block(self) -> bool {
+    pub fn ends_block(self) -> bool {
         !matches!(self, Self::Plain | Self::GsMemory | Self::RepMove | Self::RepCompare | Self::XsaveMasked)
     }
 
     /// Whether control can reach the next instruction in memory from it (for calls: by returning).
-    pub(crate) fn goes_on(self) -> bool {
+    pub fn goes_on(self) -> bool {
         !matches!(self, Self::Jmp | Self::JmpIndirect | Self::Ret | Self::InPlace | Self::Int3)
     }
 }
 
 /// A decoded instruction.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Insn {
+pub struct Insn {
     /// Its operands.
-    pub(crate) ins: Instruction,
+    pub ins: Instruction,
     /// What it asks for.
-    pub(crate) class: Class,
+    pub class: Class,
     /// The status flags that are read later on before they are written, seen from just before it (`RflagsBits`).
-    pub(crate) live: u8,
-    /// The status flags that it reads, and those that it writes for certain.
-    pub(crate) reads: u8,
-    pub(crate) kills: u8,
+    pub live: u8,
+    /// The status flags that it reads.
+    pub reads: u8,
+    /// Those that it writes for certain.
+    pub kills: u8,
     /// Offset of a RIP-relative displacement, else 0.
-    pub(crate) displacement_at: u8,
+    pub displacement_at: u8,
     /// Which of the registers it names that emitted code takes for itself, or may take, a bit each.
     named: u16,
     raw: [u8; MAX_INSN_LEN],
@@ -101,32 +100,32 @@ pub(crate) struct Insn {
 
 impl Insn {
     /// Its address.
-    pub(crate) fn pc(&self) -> u64 {
+    pub fn pc(&self) -> u64 {
         self.ins.ip()
     }
 
     /// Its length in bytes.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.ins.len()
     }
 
     /// The address behind it.
-    pub(crate) fn next(&self) -> u64 {
+    pub fn next(&self) -> u64 {
         self.ins.next_ip()
     }
 
     /// Its bytes, as they stand in the guest (a client request: only the first 15).
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         &self.raw[..self.len().min(MAX_INSN_LEN)]
     }
 
     /// The same with what may follow, to be cut off behind [`Insn::len`].
-    pub(crate) fn raw(&self) -> &[u8; MAX_INSN_LEN] {
+    pub fn raw(&self) -> &[u8; MAX_INSN_LEN] {
         &self.raw
     }
 
     /// Whether it does the same wherever it stands, and nothing has to be told of it.
-    pub(crate) fn is_copied(&self) -> bool {
+    pub fn is_copied(&self) -> bool {
         self.class == Class::Plain
             && self.displacement_at == 0
             && !self.names(Gpr::R11)
@@ -134,34 +133,34 @@ impl Insn {
     }
 
     /// See [`saved_x87_address`].
-    pub(crate) fn saved_x87_address(&self) -> Option<(u64, usize)> {
+    pub fn saved_x87_address(&self) -> Option<(u64, usize)> {
         saved_x87_address(self.ins.code())
     }
 
     /// Whether it names a register, or a part of it, that emitted code takes for itself, or may take.
-    pub(crate) fn names(&self, r: Gpr) -> bool {
+    pub fn names(&self, r: Gpr) -> bool {
         self.named & r.bit() != 0
     }
 
     /// Whether it names a register that is taken.
-    pub(crate) fn names_taken(&self, stolen_registers: StolenRegisters) -> bool {
+    pub fn names_taken(&self, stolen_registers: StolenRegisters) -> bool {
         self.named & (stolen_registers.bound_set() | stolen_registers.free_set()) != 0
     }
 
     /// Whether it names a register that is bound.
-    pub(crate) fn names_bound(&self, stolen_registers: StolenRegisters) -> bool {
+    pub fn names_bound(&self, stolen_registers: StolenRegisters) -> bool {
         self.named & stolen_registers.bound_set() != 0
     }
 
     /// Where a jump or call finds its target, if that is a word at a fixed address.
-    pub(crate) fn target_at(&self) -> Option<u64> {
+    pub fn target_at(&self) -> Option<u64> {
         let indirect = matches!(self.class, Class::JmpIndirect | Class::CallIndirect);
         (indirect && self.ins.is_ip_rel_memory_operand() && self.ins.segment_prefix() == Register::None)
             .then(|| self.ins.ip_rel_memory_address())
     }
 
     /// The same jump or call as one that leads to `target` directly.
-    pub(crate) fn leading_to(self, target: u64) -> Option<Self> {
+    pub fn leading_to(self, target: u64) -> Option<Self> {
         let (code, class) = match self.class {
             Class::JmpIndirect => (Code::Jmp_rel32_64, Class::Jmp),
             Class::CallIndirect => (Code::Call_rel32_64, Class::Call),
@@ -174,13 +173,13 @@ impl Insn {
     }
 
     /// Where a direct branch leads.
-    pub(crate) fn target(&self) -> u64 {
+    pub fn target(&self) -> u64 {
         self.ins.near_branch_target()
     }
 }
 
 /// Where, in what it writes, an instruction says at which address the last instruction of the x87 was: that word's offset and bytes.
-pub(crate) fn saved_x87_address(code: Code) -> Option<(u64, usize)> {
+pub fn saved_x87_address(code: Code) -> Option<(u64, usize)> {
     match code {
         Code::Fnstenv_m28byte | Code::Fnsave_m108byte => Some((12, 4)),
         Code::Fxsave_m512byte => Some((8, 4)),
@@ -192,7 +191,7 @@ pub(crate) fn saved_x87_address(code: Code) -> Option<(u64, usize)> {
 }
 
 /// Whether an instruction that has [`saved_x87_address`] writes it only if eax asks for it.
-pub(crate) fn saves_what_is_asked_for(code: Code) -> bool {
+pub fn saves_what_is_asked_for(code: Code) -> bool {
     use Mnemonic as M;
     matches!(
         code.mnemonic(),
@@ -201,10 +200,10 @@ pub(crate) fn saves_what_is_asked_for(code: Code) -> bool {
 }
 
 /// The status flags that `inc` writes.
-pub(crate) const OSZAP: u8 = (RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::PF) as u8;
+pub const OSZAP: u8 = (RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::PF) as u8;
 
 /// All status flags.
-pub(crate) const STATUS: u8 = OSZAP | RflagsBits::CF as u8;
+pub const STATUS: u8 = OSZAP | RflagsBits::CF as u8;
 
 /// The status flags that `ins` reads.
 pub(crate) fn flags_read(ins: &Instruction) -> u8 {
@@ -462,8 +461,15 @@ fn bit_of(r: Register) -> u16 {
 
 /// Whether the instruction leaves the register that it is to write as it was, where the processor's feature is off: programs
 /// clear the register first to find that out.
-pub(crate) fn may_do_nothing(ins: &Instruction) -> bool {
+pub fn may_do_nothing(ins: &Instruction) -> bool {
     matches!(ins.mnemonic(), Mnemonic::Rdsspd | Mnemonic::Rdsspq)
+}
+
+/// Code of a program, however it is read.
+pub trait CodeBytes {
+    /// The bytes from `pc` on: at least as many as an instruction can have, or all up to the end of what is mapped and can be
+    /// executed. Empty: nothing is.
+    fn at(&mut self, pc: u64) -> &[u8];
 }
 
 /// The instruction at `pc` that `bytes` begin with.
@@ -474,8 +480,8 @@ pub(crate) fn decode_one(bytes: &[u8], pc: u64, masked: bool) -> Insn {
 /// Decodes the block at `pc` into `out` (appended); it goes on behind the first `through` conditional branches. `stop(a)` says
 /// whether a block that is already there begins at `a`: this one ends before it. Returns the number of instructions; 0 if
 /// nothing is mapped at `pc`.
-pub(crate) fn decode_block(
-    reader: &mut CodeReader<'_>,
+pub fn decode_block(
+    reader: &mut impl CodeBytes,
     pc: u64,
     masked: bool,
     through: usize,
@@ -520,7 +526,7 @@ pub(crate) fn decode_block(
 }
 
 /// The flags that may be read at `pc` before they are overwritten, as far as a few instructions tell.
-pub(crate) fn flags_live_at(reader: &mut CodeReader<'_>, pc: u64, masked: bool) -> u8 {
+pub fn flags_live_at(reader: &mut impl CodeBytes, pc: u64, masked: bool) -> u8 {
     const FEW: usize = 8;
     let bytes = reader.at(pc);
     let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::MPX);

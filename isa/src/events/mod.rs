@@ -35,7 +35,7 @@ use kind::operand_kind;
 
 /// What is done to memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// A load.
     Read,
     /// A store.
@@ -47,19 +47,19 @@ pub(crate) enum Kind {
 /// An address that general registers give: segment base + (base + index * scale + displacement), the sum in brackets
 /// taken modulo 2^32 if `narrow`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Address {
+pub struct Address {
     /// FS, GS or none: the others have base 0.
-    pub(crate) segment: Register,
+    pub segment: Register,
     /// A general register of 64 bits (32 if `narrow`), or none.
-    pub(crate) base: Register,
+    pub base: Register,
     /// Likewise.
-    pub(crate) index: Register,
+    pub index: Register,
     /// 1, 2, 4 or 8.
-    pub(crate) scale: u8,
+    pub scale: u8,
     /// Added; an operand relative to rip has its whole address here.
-    pub(crate) displacement: i64,
+    pub displacement: i64,
     /// Computed in 32 bits.
-    pub(crate) narrow: bool,
+    pub narrow: bool,
 }
 
 impl Address {
@@ -68,7 +68,7 @@ impl Address {
     }
 
     /// The address `offset` bytes on.
-    pub(crate) fn plus(self, offset: i64) -> Self {
+    pub fn plus(self, offset: i64) -> Self {
         Self { displacement: self.displacement.wrapping_add(offset), ..self }
     }
 
@@ -98,7 +98,7 @@ fn relevant(segment: Register) -> Register {
 
 /// Where an access is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
+pub enum Place {
     /// At an address that general registers give: nearly everything.
     At(Address),
     /// `xlat`: al, zero-extended, is added before the segment's base is.
@@ -130,7 +130,7 @@ pub(crate) enum Place {
 
 /// Which bytes of its operand a masked AVX-512 instruction accesses, if any mask bit is set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Shape {
+pub enum Shape {
     /// All: a broadcast, or a scalar.
     Whole,
     /// From the lowest enabled element to the highest.
@@ -141,7 +141,7 @@ pub(crate) enum Shape {
 
 /// When an access is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum When {
+pub enum When {
     /// At each execution.
     Always,
     /// At each iteration of a repeated string instruction; rsi and rdi are those of that iteration.
@@ -178,15 +178,15 @@ pub(crate) enum When {
 
 /// One access of one instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Access {
+pub struct Access {
     /// What is done.
-    pub(crate) kind: Kind,
+    pub kind: Kind,
     /// Bytes, of the whole operand.
-    pub(crate) size: u16,
+    pub size: u16,
     /// Where.
-    pub(crate) place: Place,
+    pub place: Place,
     /// When.
-    pub(crate) when: When,
+    pub when: When,
 }
 
 impl Access {
@@ -197,7 +197,7 @@ impl Access {
 
 /// A branch event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Branch {
+pub enum Branch {
     /// `jcc`, `loop*`, `jrcxz`, `jecxz`: predicted from its address and the history.
     Conditional,
     /// A jump or call through a register or memory, not a return: its target is predicted from its address.
@@ -205,7 +205,7 @@ pub(crate) enum Branch {
 }
 
 /// The branch event that each execution of `insn` makes.
-pub(crate) fn branch(insn: &Insn) -> Option<Branch> {
+pub fn branch(insn: &Insn) -> Option<Branch> {
     match insn.class {
         Class::Jcc | Class::Loop => Some(Branch::Conditional),
         Class::JmpIndirect | Class::CallIndirect => Some(Branch::Indirect),
@@ -222,21 +222,21 @@ pub(crate) fn branch(insn: &Insn) -> Option<Branch> {
 /// Events of one execution that depend on nothing but the instruction. Accesses that are not [`When::Always`] are left out:
 /// they need counts of their own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Counts {
+pub struct Counts {
     /// [`Kind::Read`].
-    pub(crate) reads: u32,
+    pub reads: u32,
     /// [`Kind::Write`].
-    pub(crate) writes: u32,
+    pub writes: u32,
     /// [`Kind::Modify`].
-    pub(crate) modifies: u32,
+    pub modifies: u32,
     /// [`Branch::Conditional`].
-    pub(crate) conditional: u32,
+    pub conditional: u32,
     /// [`Branch::Indirect`].
-    pub(crate) indirect: u32,
+    pub indirect: u32,
 }
 
 /// The events of one execution of `insn`, whose accesses are `accesses`.
-pub(crate) fn counts(insn: &Insn, accesses: &[Access]) -> Counts {
+pub fn counts(insn: &Insn, accesses: &[Access]) -> Counts {
     let mut c = Counts::default();
     for a in accesses.iter().filter(|a| a.when == When::Always) {
         match a.kind {
@@ -254,7 +254,7 @@ pub(crate) fn counts(insn: &Insn, accesses: &[Access]) -> Counts {
 }
 
 /// Appends what one execution of `insn` accesses, in program order.
-pub(crate) fn accesses(insn: &Insn, out: &mut Vec<Access>) {
+pub fn accesses(insn: &Insn, out: &mut Vec<Access>) {
     match insn.class {
         Class::ClientRequest | Class::ClientGetNr | Class::Syscall | Class::Int3 | Class::Cpuid | Class::Xgetbv => {}
         Class::CallNoRedirect => out.push(stack_write(8, -8)),

@@ -18,21 +18,21 @@ pub enum CpuModel {
 }
 
 /// The state components of the baseline: x87, SSE, AVX.
-pub(crate) const BASELINE_XCR0: u64 = 7;
+pub const BASELINE_XCR0: u64 = 7;
 
 /// Highest basic and extended leaves.
 const MAX_BASIC: u32 = 0xd;
 const MAX_EXTENDED: u32 = 0x8000_0008;
 
 /// Whether programs may change their gs base by an instruction: the kernel says so in AT_HWCAP2.
-pub(crate) fn has_fsgsbase() -> bool {
+pub fn has_fsgsbase() -> bool {
     let auxv = std::fs::read("/proc/self/auxv").unwrap_or_default();
     let word = |b: &[u8]| b.first_chunk().map_or(0, |b| u64::from_le_bytes(*b));
     auxv.chunks_exact(16).any(|e| word(e) == libc::AT_HWCAP2 && word(&e[8..]) & 2 != 0)
 }
 
 /// What the baseline answers in eax, ebx, ecx, edx.
-pub(crate) fn baseline(leaf: u32, subleaf: u32) -> [u32; 4] {
+pub fn baseline(leaf: u32, subleaf: u32) -> [u32; 4] {
     let host = |leaf| {
         let r = __cpuid_count(leaf, 0);
         [r.eax, r.ebx, r.ecx, r.edx]
