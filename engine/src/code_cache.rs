@@ -35,6 +35,7 @@ use std::time::Instant;
 use crate::asm::Asm;
 use crate::batch::{Batch, Known};
 use crate::code_reader::{CodeWindows, VSYSCALL_PAGE};
+use crate::emit::PairCode as _;
 use crate::emit::request::{self, Requests};
 use crate::emit::{self, Emitter, Work, miss_path, stack};
 use crate::follow::CallContextId;

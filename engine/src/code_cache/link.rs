@@ -8,6 +8,7 @@ use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 
 use super::{Chunk, CodeCache, Tail};
 use crate::asm::{Asm, CALL};
+use crate::emit::PairCode as _;
 use crate::emit::{self, Emitted};
 use crate::follow::CallContextId;
 use crate::fragment_table::{FragmentId, StubKind, Way};

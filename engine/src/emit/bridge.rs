@@ -15,6 +15,7 @@ use grind_layout::{self as layout, FRAME, SlotWord, TARGET};
 
 use super::taken::UNRECORDED;
 use crate::asm::Asm;
+use crate::emit::follow::FollowCode;
 use crate::follow::{CallKind, StackEffect, TOTALS};
 
 const BELOW: u8 = 2;
@@ -175,8 +176,29 @@ pub(crate) fn emit(c: &mut Asm, b: &Bridge) -> Built {
     built
 }
 
-impl Asm {
+/// Code of bridges.
+trait BridgeCode {
     /// Makes rcx zero if it is `pc`, and something else if not.
+    fn zero_if(&mut self, pc: u64);
+    /// Pushes the frame of a call; the innermost one is at `frame`. Returns the field that leads to what deals with its return.
+    fn push_frame(&mut self, b: &Bridge, kind_and_levels: (CallKind, u32), frame: Gpr, slow: &mut Vec<usize>) -> usize;
+    /// Where one of the thread's totals is: in a register that is ours, or else it is loaded into this one.
+    fn total(&mut self, stolen_registers: StolenRegisters, total: usize, into: Gpr) -> Gpr;
+    /// Closes the innermost frame, at r10: books its cost, and pops it. rcx, r10 and flags are overwritten.
+    fn close(&mut self, b: &Bridge);
+    /// Makes rcx zero if the stack pointer has just taken the return address from the place of the frame at r10.
+    fn zero_if_there(&mut self);
+    /// Unless rcx is zero, it is a return that this cannot follow.
+    fn is_odd_unless_zero(&mut self, b: &Bridge);
+    /// A return to where the call came from: the return address is in rcx (saved) and right below the stack pointer, the frame at
+    /// r10. Returns the field that leads there. Flags are dead only if it is that return, so until that is certain, none is
+    /// changed.
+    fn return_to(&mut self, b: &Bridge, returns_to: u64) -> usize;
+    /// A return from what a jump led to: on to the frame below.
+    fn return_further(&mut self, b: &Bridge);
+}
+
+impl BridgeCode for Asm {
     fn zero_if(&mut self, pc: u64) {
         if super::ibl_target::has_rorx() {
             // Less the lower half, turned, and less what the upper half then is.
@@ -195,7 +217,6 @@ impl Asm {
         self.reload(Gpr::RAX, SlotWord::T3);
     }
 
-    /// Pushes the frame of a call; the innermost one is at `frame`. Returns the field that leads to what deals with its return.
     fn push_frame(&mut self, b: &Bridge, (kind, levels): (CallKind, u32), frame: Gpr, slow: &mut Vec<usize>) -> usize {
         let value = Gpr::R10;
         let pushes = matches!(kind, CallKind::Call | CallKind::Stub);
@@ -244,7 +265,6 @@ impl Asm {
         returns
     }
 
-    /// Where one of the thread's totals is: in a register that is ours, or else it is loaded into this one.
     fn total(&mut self, stolen_registers: StolenRegisters, total: usize, into: Gpr) -> Gpr {
         if total == 0 && stolen_registers.total() {
             return Gpr::R9;
@@ -253,7 +273,6 @@ impl Asm {
         into
     }
 
-    /// Closes the innermost frame, at r10: books its cost, and pops it. rcx, r10 and flags are overwritten.
     fn close(&mut self, b: &Bridge) {
         for &total in b.totals {
             let now = self.total(b.stolen_registers, total, Gpr::RCX);
@@ -270,13 +289,11 @@ impl Asm {
         self.store_gs(SlotWord::TopFrame.at(), Gpr::R10);
     }
 
-    /// Makes rcx zero if the stack pointer has just taken the return address from the place of the frame at r10.
     fn zero_if_there(&mut self) {
         self.gs_frame(0x8b, Gpr::RCX, Gpr::R10, 0); // mov rcx, gs:[r10]
         dynasm!(self; not rcx; lea rcx, [rsp + rcx - 7]);
     }
 
-    /// Unless rcx is zero, it is a return that this cannot follow.
     fn is_odd_unless_zero(&mut self, b: &Bridge) {
         let zero = self.jrcxz();
         let odd = self.jmp();
@@ -284,9 +301,6 @@ impl Asm {
         self.patch_short(zero);
     }
 
-    /// A return to where the call came from: the return address is in rcx (saved) and right below the stack pointer, the frame at
-    /// r10. Returns the field that leads there. Flags are dead only if it is that return, so until that is certain, none is
-    /// changed.
     fn return_to(&mut self, b: &Bridge, returns_to: u64) -> usize {
         // As a rule nothing else can be in the frame's place; but the guest may have written to its stack.
         self.zero_if(returns_to);
@@ -308,7 +322,6 @@ impl Asm {
         self.jmp()
     }
 
-    /// A return from what a jump led to: on to the frame below.
     fn return_further(&mut self, b: &Bridge) {
         self.zero_if_there();
         self.is_odd_unless_zero(b);

@@ -8,12 +8,12 @@
 //! first, so that one that does not fit any more faults before anything of it is there; `bump_end` is where the block has
 //! been told.
 
-use grind_layout::registers::Gpr;
-use grind_layout::{self as layout, SlotWord};
-
 use grind_isa::decode::{Class, Insn, STATUS};
 use grind_types::StaticEvents;
 use grind_types::addr::GuestAddr;
+
+use grind_layout::registers::Gpr;
+use grind_layout::{self as layout, SlotWord};
 
 use super::sums::{Sums, add_execution};
 use super::{Emitter, Fixup};
@@ -425,7 +425,16 @@ impl Emitter<'_> {
 }
 
 /// Records. A register holds where the record will be: `free`, or rax, which is saved meanwhile.
-impl Asm {
+/// Code that writes records of blocks.
+trait RecordCode {
+    fn begin_record(&mut self, free: Option<Gpr>) -> Gpr;
+    /// `mov dword gs:[pos], site`, and the record of so many bytes is there.
+    fn end_record(&mut self, pos: Gpr, site: u32, bytes: i32, free: Option<Gpr>);
+    /// A record of a site alone, or of a transfer with the stack pointer.
+    fn record(&mut self, site: u32, transfer: bool, free: Option<Gpr>);
+}
+
+impl RecordCode for Asm {
     fn begin_record(&mut self, free: Option<Gpr>) -> Gpr {
         let pos = free.unwrap_or(Gpr::RAX);
         if free.is_none() {
@@ -435,7 +444,6 @@ impl Asm {
         pos
     }
 
-    /// `mov dword gs:[pos], site`, and the record of so many bytes is there.
     fn end_record(&mut self, pos: Gpr, site: u32, bytes: i32, free: Option<Gpr>) {
         self.store_frame_imm(pos, 0, site);
         self.lea_disp(pos, pos, bytes);
@@ -445,7 +453,6 @@ impl Asm {
         }
     }
 
-    /// A record of a site alone, or of a transfer with the stack pointer.
     fn record(&mut self, site: u32, transfer: bool, free: Option<Gpr>) {
         let pos = self.begin_record(free);
         if transfer {

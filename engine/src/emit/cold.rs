@@ -4,15 +4,18 @@
 //! Invariants: registers and flags are the guest's again, but for those that the check in line has taken; a line's time may
 //! be stored twice for one use, never later than that of the next one.
 
+use grind_isa::events::Place;
+
 use grind_layout as layout;
 use grind_layout::registers::Gpr;
-
-use grind_isa::events::Place;
 
 use super::Emitter;
 use super::instructions::{ABOVE, NE};
 use super::miss_path::described_members;
 use crate::asm::Asm;
+use crate::emit::miss_path::FetchCode;
+use crate::emit::miss_path::MissPathCode;
+use crate::emit::stack::StackCode;
 use crate::trace::FirstLevel;
 
 /// Lines that an instruction is fetched from: [`layout::LINE`] times the number, and the offset of the set; zeros if it is only one.
@@ -248,9 +251,14 @@ impl Emitter<'_> {
     }
 }
 
-impl Asm {
+/// Code for what a check leads to.
+pub(super) trait ColdCode {
     /// The line that entry `b` shows is used. Changes the flags.
-    pub(super) fn use_entry(&mut self, b: Gpr) {
+    fn use_entry(&mut self, b: Gpr);
+}
+
+impl ColdCode for Asm {
+    fn use_entry(&mut self, b: Gpr) {
         self.increment(Gpr::R9);
         self.gs_index(0x89, Gpr::R9, b, layout::DATA_TIMES as u32);
     }

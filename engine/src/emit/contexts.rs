@@ -124,8 +124,18 @@ impl Emitter<'_> {
     }
 }
 
-impl Asm {
+/// Code that changes contexts.
+trait ContextCode {
     /// Saves rax, rdx, rsi and the flags, to be changed from here on.
+    fn save_for_context(&mut self);
+    fn restore_from_context(&mut self);
+    /// Leaves if other threads follow this one.
+    fn if_followed(&mut self) -> usize;
+    /// What gs must be in context rcx, into rax; leaves if it is not known.
+    fn look_context_up(&mut self) -> [usize; 2];
+}
+
+impl ContextCode for Asm {
     fn save_for_context(&mut self) {
         self.spill(SlotWord::Rax, Gpr::RAX);
         self.flags_to_ax();
@@ -142,13 +152,11 @@ impl Asm {
         self.reload(RSI, SlotWord::Held1);
     }
 
-    /// Leaves if other threads follow this one.
     fn if_followed(&mut self) -> usize {
         self.cmp_gs_zero(SlotWord::ContextStops.at());
         self.jcc(NOT_EQUAL)
     }
 
-    /// What gs must be in context rcx, into rax; leaves if it is not known.
     fn look_context_up(&mut self) -> [usize; 2] {
         let table = CONTEXT_TABLE as i32;
         dynasm!(self; movzx eax, cl; shl eax, 4; gs cmp [rax + table], rcx);

@@ -10,6 +10,7 @@ use iced_x86::{Code, OpKind, Register};
 use super::derived_edges::Goal;
 use super::{Bump, Emitter, Fixup};
 use crate::asm::SYSCALL;
+use crate::emit::ibl_target::IblTargetCode;
 use crate::fragment_table::{Emulate, NOT_SPILLED, StateMapEntry, StubKind, Way};
 
 /// Error numbers, after which a system call may have to be made once more.

@@ -14,6 +14,7 @@ use super::deferral::Carrier;
 use super::sums::{Sums, add_execution};
 use super::{Emitter, Fixup, Goal};
 use crate::asm::Asm;
+use crate::emit::request::RequestCode;
 use crate::follow::CallContextId;
 use crate::fragment_table::{StateMapEntry, StubKind};
 use crate::trace::SiteKind;
@@ -258,15 +259,23 @@ impl Emitter<'_> {
     }
 }
 
-impl Asm {
+/// Code for calls that are followed.
+pub(super) trait FollowCode {
     /// Goes to what deals with the return of the innermost frame, which will be in r10. The return address is in rcx.
-    pub(super) fn jmp_to_return(&mut self) {
+    fn jmp_to_return(&mut self);
+    /// Keeps the status flags in rax, which goes to r8, if that is free, or its slot word; if rax is `dead`, nowhere.
+    fn put_flags_away(&mut self, stolen_registers: StolenRegisters, dead: bool);
+    /// Takes the flags back from rax, and that from where it is.
+    fn take_flags_back(&mut self, stolen_registers: StolenRegisters, dead: bool);
+}
+
+impl FollowCode for Asm {
+    fn jmp_to_return(&mut self) {
         self.load_gs(Gpr::R10, SlotWord::TopFrame.at());
         dynasm!(self; gs jmp QWORD [BYTE r10 + layout::FRAME_RETURN as i8]);
     }
 
-    /// Keeps the status flags in rax, which goes to r8, if that is free, or its slot word; if rax is `dead`, nowhere.
-    pub(super) fn put_flags_away(&mut self, stolen_registers: StolenRegisters, dead: bool) {
+    fn put_flags_away(&mut self, stolen_registers: StolenRegisters, dead: bool) {
         if !dead && stolen_registers.has(Gpr::R8) {
             self.mov_reg(Gpr::R8, Gpr::RAX);
         } else if !dead {
@@ -275,8 +284,7 @@ impl Asm {
         self.flags_to_ax();
     }
 
-    /// Takes the flags back from rax, and that from where it is.
-    pub(super) fn take_flags_back(&mut self, stolen_registers: StolenRegisters, dead: bool) {
+    fn take_flags_back(&mut self, stolen_registers: StolenRegisters, dead: bool) {
         self.flags_from_ax();
         if !dead && stolen_registers.has(Gpr::R8) {
             self.mov_reg(Gpr::RAX, Gpr::R8);

@@ -10,6 +10,7 @@ use grind_layout::{self as layout, SlotWord};
 use super::Emitted;
 use super::request::Requests;
 use crate::asm::Asm;
+use crate::emit::pairs::PairCode;
 use crate::fragment_table::{FragmentTable, Way};
 
 /// An IBL target that was emitted: it becomes reachable through the table when the code is in place.
@@ -108,16 +109,22 @@ const BEFORE_A_BYTE: [u32; 256] = {
     table
 };
 
-impl Asm {
+/// Code at IBL targets.
+pub(super) trait IblTargetCode {
     /// Turns a target in rcx into the number of its entry.
-    pub(super) fn entry_number(&mut self, way: Way) {
+    fn entry_number(&mut self, way: Way);
+    /// Makes rcx zero if it is `pc`, and something else if not, on older processors: through rax.
+    fn zero_if_equal_slowly(&mut self, pc: u64);
+}
+
+impl IblTargetCode for Asm {
+    fn entry_number(&mut self, way: Way) {
         if way == Way::Return && has_rorx() {
             dynasm!(self; rorx ecx, ecx, RETURN_SHIFT as i8);
         }
         dynasm!(self; movzx ecx, cx);
     }
 
-    /// Makes rcx zero if it is `pc`, and something else if not, on older processors: through rax.
     fn zero_if_equal_slowly(&mut self, pc: u64) {
         self.spill(SlotWord::T1, Gpr::RAX);
         dynasm!(self; mov rax, QWORD pc.wrapping_neg() as i64);

@@ -24,11 +24,14 @@ use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 
 use crate::asm::Asm;
+use crate::emit::cold::ColdCode;
+use crate::emit::stack::StackCode;
 use crate::trace::{self, FirstLevel, TraceSettings};
 
 use super::instructions::{ABOVE_EQUAL, E, MISS_PATH_DESCRIPTION, NE, SECOND_DESCRIPTION, SHR};
 use super::stack;
 
+pub(super) use fetch::FetchCode;
 pub(crate) use fetch::emit_fetch_miss_path;
 pub(crate) use repeat::Repeat;
 pub(super) use repeat::emit_repeat_miss_path;
@@ -91,10 +94,19 @@ pub(super) fn described_members(words: &[u32]) -> impl Iterator<Item = [u32; 3]>
     all.as_chunks::<3>().0.iter().copied()
 }
 
-impl Asm {
+/// Ways into the miss paths of accesses.
+pub(super) trait MissPathCode {
     /// Has accesses taken along the miss path that these words describe, from address `a` on, which is changed. Returns the field of a jump to where
     /// that goes on.
-    pub(super) fn miss_path_of_accesses(&mut self, a: Gpr, words: &[u32]) -> usize {
+    fn miss_path_of_accesses(&mut self, a: Gpr, words: &[u32]) -> usize;
+    /// Has a single access to two lines taken along the miss path that these words describe, of which the first line has been settled; the second
+    /// one's address, negated, is in `a`, its entry in `b`. Both are changed. Returns the field of a jump to where that goes
+    /// on.
+    fn miss_path_of_second(&mut self, a: Gpr, b: Gpr, words: &[u32]) -> usize;
+}
+
+impl MissPathCode for Asm {
+    fn miss_path_of_accesses(&mut self, a: Gpr, words: &[u32]) -> usize {
         // The words are read so many bytes on, perhaps while the processor checks alignment.
         let ahead = if a == RAX { 23 } else { 25 };
         self.nop(((self.here() + ahead).wrapping_neg() & 3) as usize);
@@ -111,10 +123,7 @@ impl Asm {
         field
     }
 
-    /// Has a single access to two lines taken along the miss path that these words describe, of which the first line has been settled; the second
-    /// one's address, negated, is in `a`, its entry in `b`. Both are changed. Returns the field of a jump to where that goes
-    /// on.
-    pub(super) fn miss_path_of_second(&mut self, a: Gpr, b: Gpr, words: &[u32]) -> usize {
+    fn miss_path_of_second(&mut self, a: Gpr, b: Gpr, words: &[u32]) -> usize {
         // (Mostly they are where the miss path has them. What is in b may have gone where a was.)
         let (line, entry) = (SECOND.reg, SECOND.entry);
         let from = if b == line { a } else { b };

@@ -56,7 +56,7 @@ use crate::fragment_table::{
 
 pub(crate) use ibl_target::PAIR_BITS;
 pub(crate) use ibl_target::{IblTarget, emit_ibl_target, entry_of};
-pub(crate) use pairs::{emit_called, extracts_fast};
+pub(crate) use pairs::{PairCode, emit_called, extracts_fast};
 
 /// Where one emitted branch leads, when it is not known yet.
 #[derive(Clone, Copy, Debug)]

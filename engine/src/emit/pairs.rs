@@ -40,9 +40,14 @@ pub(crate) fn extracts_fast() -> bool {
 const AMD: [u32; 3] = [0x6874_7541, 0x6974_6e65, 0x444d_4163];
 const HYGON: [u32; 3] = [0x6f67_7948, 0x6e65_476e, 0x656e_6975];
 
-impl Asm {
+/// Code for calls and returns that are pairs.
+pub(crate) trait PairCode {
     /// Takes back what a call has pushed: the way in of whoever calls.
-    pub(crate) fn called(&mut self) {
+    fn called(&mut self);
+}
+
+impl PairCode for Asm {
+    fn called(&mut self) {
         self.lea_disp(Gpr::RSP, Gpr::RSP, PUSHED);
     }
 }

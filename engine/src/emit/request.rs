@@ -14,6 +14,7 @@ use grind_layout::registers::{Gpr, StolenRegisters};
 use grind_layout::{self as layout, SlotWord};
 
 use crate::asm::Asm;
+use crate::emit::pairs::PairCode;
 use crate::fragment_table::{FragmentTable, StubKind, Way};
 
 /// What `Posted` is while the engine deals with a request.
@@ -118,16 +119,22 @@ pub(crate) fn emit_requests(
     (c, Requests { exit, saved, jump, call, ret, paired, stop })
 }
 
-impl Asm {
+/// Code that asks for what it lacks.
+pub(super) trait RequestCode {
     /// A stub that asks for what stub `id` wants.
-    pub(super) fn ask(&mut self, id: u32, requests: &Requests) {
+    fn ask(&mut self, id: u32, requests: &Requests);
+    /// A stub that asks what a transfer of control comes to, of which it tells the stack pointer. `saved`: rcx has been saved.
+    fn ask_about(&mut self, id: u32, saved: bool, requests: &Requests);
+}
+
+impl RequestCode for Asm {
+    fn ask(&mut self, id: u32, requests: &Requests) {
         self.store_gs32_imm(SlotWord::Request.at(), id);
         let field = self.jmp_away();
         self.patch_rel32(field, requests.exit);
     }
 
-    /// A stub that asks what a transfer of control comes to, of which it tells the stack pointer. `saved`: rcx has been saved.
-    pub(super) fn ask_about(&mut self, id: u32, saved: bool, requests: &Requests) {
+    fn ask_about(&mut self, id: u32, saved: bool, requests: &Requests) {
         self.spill(SlotWord::T2, Gpr::RSP);
         self.store_gs32_imm(SlotWord::Request.at(), id);
         let field = self.jmp_away();

@@ -4,6 +4,8 @@
 
 use super::Emitter;
 use crate::asm::CALL;
+use crate::emit::pairs::PairCode;
+use crate::emit::request::RequestCode;
 use crate::fragment_table::StubKind;
 
 impl Emitter<'_> {

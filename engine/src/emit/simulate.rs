@@ -28,6 +28,7 @@ use super::pairs::extracts_fast;
 use super::plan::{Group, NO_LINE, Plan, is_special};
 use super::taken::Taken;
 use crate::batch::Registers;
+use crate::emit::cold::ColdCode;
 use crate::fragment_table::NO_REG;
 use crate::trace::{FirstLevel, Site, SiteKind, TraceSettings};
 

@@ -15,6 +15,7 @@ use super::cold::Cold;
 use super::miss_path::{Repeat, emit_repeat_miss_path};
 use super::stack::{SAVED_RCX, frames_told};
 use super::taken::UNRECORDED;
+use crate::emit::stack::StackCode;
 use crate::fragment_table::{StateMapEntry, StubKind};
 use crate::trace::{Done, SiteKind, Special, Target};
 

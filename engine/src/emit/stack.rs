@@ -46,9 +46,18 @@ pub(crate) fn emit_stack_miss_path(c: &mut Asm) {
     c.jmp_gs(SlotWord::StackReturn.at());
 }
 
-impl Asm {
+/// Code that tells frames.
+pub(super) trait StackCode {
     /// Tells the frames that are new. Changes these registers and the flags.
-    pub(super) fn tell_frames(&mut self, [pos, frame, value]: [Gpr; 3]) {
+    fn tell_frames(&mut self, registers: [Gpr; 3]);
+    /// Records at `pos`, which is moved on, that `frame` is the innermost one, and its call edge, which is in `value`. Changes that.
+    fn tell_frame(&mut self, pos: Gpr, frame: Gpr, value: Gpr);
+    /// Has the routine tell frames; changes `free`.
+    fn tell_stack(&mut self, free: Gpr);
+}
+
+impl StackCode for Asm {
+    fn tell_frames(&mut self, [pos, frame, value]: [Gpr; 3]) {
         let entered = layout::frame_entered(0) as i8;
         self.load_gs(frame, SlotWord::TopFrame.at());
         self.load_gs(value, SlotWord::ToldTotal.at());
@@ -85,7 +94,6 @@ impl Asm {
         self.patch_here(all_told);
     }
 
-    /// Records at `pos`, which is moved on, that `frame` is the innermost one, and its call edge, which is in `value`. Changes that.
     fn tell_frame(&mut self, pos: Gpr, frame: Gpr, value: Gpr) {
         self.gs_base8_32(0x89, value, pos, 4);
         self.lea_disp(value, frame, FRAME_TOLD.cast_signed());
@@ -94,8 +102,7 @@ impl Asm {
         self.store_gs(SlotWord::TracePos.at(), pos);
     }
 
-    /// Has the routine tell frames; changes `free`.
-    pub(super) fn tell_stack(&mut self, free: Gpr) {
+    fn tell_stack(&mut self, free: Gpr) {
         let back = self.lea_ahead(free);
         self.store_gs(SlotWord::StackReturn.at(), free);
         self.jmp_gs(SlotWord::StackMissPath.at());

@@ -7,6 +7,7 @@ use super::ways::earliest;
 use super::{CLOCK, R8, R10, R12, RAX, RCX, RDX, RSI, RSP, UNROLLED, record_lines_replaced, saved};
 use crate::asm::Asm;
 use crate::emit::instructions::{BELOW, E, NE, SHL};
+use crate::emit::stack::StackCode;
 use crate::trace::FirstLevel;
 
 /// What [`emit_fetch_miss_path`] is told on its stack, by offset from the stack pointer: the fetch's site; for one or two lines
@@ -15,9 +16,14 @@ use crate::trace::FirstLevel;
 const FETCH_SITE: i32 = 8;
 const FETCH_LINES: [i32; 2] = [16, 32];
 
-impl Asm {
+/// The way into the miss path of fetches.
+pub(in crate::emit) trait FetchCode {
     /// Has the miss path called for a fetch: a site, and one or two lines.
-    pub(in crate::emit) fn miss_path_of_fetch(&mut self, site: u32, lines: [(u32, u32); 2]) {
+    fn miss_path_of_fetch(&mut self, site: u32, lines: [(u32, u32); 2]);
+}
+
+impl FetchCode for Asm {
+    fn miss_path_of_fetch(&mut self, site: u32, lines: [(u32, u32); 2]) {
         self.enter_miss_path_stack();
         if lines[1].0 != 0 {
             self.push_imm(lines[1].1);

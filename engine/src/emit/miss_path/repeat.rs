@@ -6,6 +6,7 @@ use grind_layout::{self as layout, SlotWord};
 use super::{R8, RAX, RBX, RCX, RDI, RDX, RSI, access_words};
 use crate::asm::Asm;
 use crate::emit::instructions::{BELOW, E, GREATER, NOT_SIGN, SHR, SIGN};
+use crate::emit::miss_path::MissPathCode;
 use crate::trace::{FirstLevel, Target};
 
 /// A repeated string instruction, as [`crate::trace::SiteKind::Repeated`] says.
