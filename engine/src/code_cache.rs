@@ -12,15 +12,16 @@ mod link;
 mod map;
 mod waiting;
 
-use grind_layout::registers::StolenRegisters;
-use grind_layout::shared_memory::SharedMemory;
-use grind_layout::{self as layout, SlotWord};
-
+use grind_asm::Asm;
 use grind_isa::decode::Insn;
 use grind_types::Module;
 use grind_types::hash::Map;
 use grind_types::own_memory::AHEAD;
 use grind_types::subject;
+
+use grind_layout::registers::StolenRegisters;
+use grind_layout::shared_memory::SharedMemory;
+use grind_layout::{self as layout, SlotWord};
 
 use dead::DeadStops;
 use fixed::Fixed;
@@ -32,7 +33,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::asm::Asm;
 use crate::batch::{Batch, Known};
 use crate::code_reader::{CodeWindows, VSYSCALL_PAGE};
 use crate::emit::PairCode as _;

@@ -6,11 +6,12 @@
 //! guest's mappings and of pages that are protected, and the numbers of places that write records.
 
 use std::time::Duration;
-use grind_layout as layout;
+use grind_asm::Asm;
 use grind_types::subject;
+
+use grind_layout as layout;
 use super::CodeCache;
 use super::dead::DeadStops;
-use crate::asm::Asm;
 use crate::emit::{miss_path, stack};
 use crate::follow::CallContextId;
 use crate::fragment_table::{FragmentTable, Way};

@@ -3,10 +3,10 @@
 //! some bits of the target, in front of the chain.
 
 use dynasmrt::{DynasmApi, dynasm};
+use grind_asm::Asm;
 use grind_layout as layout;
 
 use super::CodeCache;
-use crate::asm::Asm;
 use crate::emit::bridge::{self, Bridge};
 use crate::follow::{CallContextId, CallEdge, CallKind, Chain, Outcome, StackEffect, TOTALS};
 use crate::fragment_table::{FragmentId, StubKind};

@@ -2,12 +2,12 @@
 //! it and are taken back. Other threads may be running all of it meanwhile, so every change of code that has been there is
 //! one indivisible store.
 
+use grind_asm::{Asm, CALL};
 use grind_layout as layout;
 use grind_types::subject;
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 
 use super::{Chunk, CodeCache, Tail};
-use crate::asm::{Asm, CALL};
 use crate::emit::PairCode as _;
 use crate::emit::{self, Emitted};
 use crate::follow::CallContextId;

@@ -135,9 +135,9 @@ mod tests {
     use std::collections::HashMap;
 
     use dynasmrt::{DynasmApi, dynasm};
+    use grind_asm::Asm;
     use grind_layout::registers::Gpr;
 
-    use crate::asm::Asm;
     use crate::tracee::no_regs;
 
     #[derive(Default)]

@@ -9,12 +9,13 @@
 //! frame is the one that may fault, before anything else has changed; flags that may be read where it leads are kept.
 
 use dynasmrt::{DynasmApi, dynasm};
+use grind_asm::Asm;
+use grind_asm::instructions::has_rorx;
 use grind_isa::decode::STATUS;
 use grind_layout::registers::{Gpr, StolenRegisters};
 use grind_layout::{self as layout, FRAME, SlotWord, TARGET};
 
 use super::taken::UNRECORDED;
-use crate::asm::Asm;
 use crate::emit::follow::FollowCode;
 use crate::follow::{CallKind, StackEffect, TOTALS};
 
@@ -200,7 +201,7 @@ trait BridgeCode {
 
 impl BridgeCode for Asm {
     fn zero_if(&mut self, pc: u64) {
-        if super::ibl_target::has_rorx() {
+        if has_rorx() {
             // Less the lower half, turned, and less what the upper half then is.
             let lower = (pc as u32 as i32).wrapping_neg();
             dynasm!(self; lea rcx, [rcx + lower]);

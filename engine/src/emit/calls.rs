@@ -8,16 +8,16 @@
 //! first, so that one that does not fit any more faults before anything of it is there; `bump_end` is where the block has
 //! been told.
 
+use grind_asm::Asm;
+use grind_layout::registers::Gpr;
+use grind_layout::{self as layout, SlotWord};
+
 use grind_isa::decode::{Class, Insn, STATUS};
 use grind_types::StaticEvents;
 use grind_types::addr::GuestAddr;
 
-use grind_layout::registers::Gpr;
-use grind_layout::{self as layout, SlotWord};
-
 use super::sums::{Sums, add_execution};
 use super::{Emitter, Fixup};
-use crate::asm::Asm;
 use crate::batch::Found;
 use crate::fragment_table::InsnShape;
 use crate::trace::{self, CallTrace, Instruction, Site, SiteKind};

@@ -4,15 +4,15 @@
 //! Invariants: registers and flags are the guest's again, but for those that the check in line has taken; a line's time may
 //! be stored twice for one use, never later than that of the next one.
 
-use grind_isa::events::Place;
-
+use grind_asm::Asm;
+use grind_asm::instructions::{ABOVE, NE};
 use grind_layout as layout;
 use grind_layout::registers::Gpr;
 
+use grind_isa::events::Place;
+
 use super::Emitter;
-use super::instructions::{ABOVE, NE};
 use super::miss_path::described_members;
-use crate::asm::Asm;
 use crate::emit::miss_path::FetchCode;
 use crate::emit::miss_path::MissPathCode;
 use crate::emit::stack::StackCode;

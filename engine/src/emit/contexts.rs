@@ -4,6 +4,7 @@
 //! follows in the new context.
 
 use dynasmrt::{DynasmApi, dynasm};
+use grind_asm::Asm;
 use grind_isa::decode::Insn;
 use grind_layout::registers::Gpr;
 use grind_layout::{CONTEXT_DEPTH, CONTEXT_ENTRIES, CONTEXT_STACK, CONTEXT_TABLE, SlotWord};
@@ -11,7 +12,6 @@ use grind_layout::{CONTEXT_DEPTH, CONTEXT_ENTRIES, CONTEXT_STACK, CONTEXT_TABLE,
 use grind_client_requests::Request;
 
 use super::Emitter;
-use crate::asm::Asm;
 use crate::fragment_table::{Emulate, StateMapEntry};
 use crate::trace;
 

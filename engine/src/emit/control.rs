@@ -2,6 +2,7 @@
 //! indirect one goes through a table of IBL targets. No flag is changed anywhere here.
 
 use dynasmrt::{DynasmApi, dynasm};
+use grind_asm::SYSCALL;
 use grind_isa::decode::{Class, Insn};
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
@@ -9,7 +10,6 @@ use iced_x86::{Code, OpKind, Register};
 
 use super::derived_edges::Goal;
 use super::{Bump, Emitter, Fixup};
-use crate::asm::SYSCALL;
 use crate::emit::ibl_target::IblTargetCode;
 use crate::fragment_table::{Emulate, NOT_SPILLED, StateMapEntry, StubKind, Way};
 

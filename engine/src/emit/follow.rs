@@ -5,6 +5,7 @@
 //! a counter and in the thread's total, before anything is asked of the sink; the total stands still where nothing is collected.
 
 use dynasmrt::{DynasmApi, dynasm};
+use grind_asm::Asm;
 use grind_isa::decode::{Class, Insn, STATUS};
 use grind_layout::registers::{Gpr, StolenRegisters};
 use grind_layout::{self as layout, SlotWord};
@@ -13,7 +14,6 @@ use super::calls::Taken;
 use super::deferral::Carrier;
 use super::sums::{Sums, add_execution};
 use super::{Emitter, Fixup, Goal};
-use crate::asm::Asm;
 use crate::emit::request::RequestCode;
 use crate::follow::CallContextId;
 use crate::fragment_table::{StateMapEntry, StubKind};

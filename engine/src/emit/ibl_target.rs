@@ -4,12 +4,13 @@
 //! is changed on the way.
 
 use dynasmrt::{DynasmApi, dynasm};
+use grind_asm::Asm;
+use grind_asm::instructions::has_rorx;
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 
 use super::Emitted;
 use super::request::Requests;
-use crate::asm::Asm;
 use crate::emit::pairs::PairCode;
 use crate::fragment_table::{FragmentTable, Way};
 
@@ -57,11 +58,6 @@ impl Emitted {
         self.code.reload(Gpr::RCX, SlotWord::Rcx);
         self.ibl_targets.push(IblTarget { pc, way, pos, matches: ok, next });
     }
-}
-
-/// Whether the processor can rotate without touching flags (BMI2).
-pub(super) fn has_rorx() -> bool {
-    std::is_x86_feature_detected!("bmi2")
 }
 
 /// Lowest bits of a return's target that do not choose its entry, where they can be got rid of. Neighbouring targets share a

@@ -20,15 +20,16 @@ mod repeat;
 mod uses;
 mod ways;
 
+use grind_asm::Asm;
+use grind_asm::instructions::{ABOVE_EQUAL, E, MISS_PATH_DESCRIPTION, NE, SECOND_DESCRIPTION, SHR};
+
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 
-use crate::asm::Asm;
 use crate::emit::cold::ColdCode;
 use crate::emit::stack::StackCode;
 use crate::trace::{self, FirstLevel, TraceSettings};
 
-use super::instructions::{ABOVE_EQUAL, E, MISS_PATH_DESCRIPTION, NE, SECOND_DESCRIPTION, SHR};
 use super::stack;
 
 pub(super) use fetch::FetchCode;

@@ -19,7 +19,6 @@ mod fetches;
 mod flags;
 mod follow;
 mod ibl_target;
-mod instructions;
 mod lines;
 pub(crate) mod miss_path;
 mod operand;
@@ -37,12 +36,12 @@ mod taken;
 mod tests;
 mod x87;
 
+use grind_asm::Asm;
 use grind_isa::decode::{Class, Insn, OSZAP, STATUS};
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 use iced_x86::{Encoder, InstructionInfoFactory};
 
-use crate::asm::Asm;
 use crate::batch::{Batch, Found, Registers};
 use crate::follow::CallContextId;
 use crate::trace::TraceSettings;

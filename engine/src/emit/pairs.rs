@@ -10,6 +10,7 @@
 //! another translation of the same call goes on with the first one's.
 
 use dynasmrt::{DynasmApi, dynasm};
+use grind_asm::Asm;
 use grind_isa::decode::{Class, Insn};
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
@@ -18,7 +19,6 @@ use std::arch::x86_64::__cpuid;
 use std::sync::LazyLock;
 
 use super::{Emitter, Fixup};
-use crate::asm::Asm;
 use crate::fragment_table::{CallSite, Fragment, FragmentId, FragmentTable, StateMapEntry, Way};
 
 /// Bytes below the stack pointer that a call's return address takes.

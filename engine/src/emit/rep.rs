@@ -2,13 +2,13 @@
 //! their own counts what the block's counter cannot know. The instruction itself is copied.
 
 use dynasmrt::dynasm;
+use grind_asm::Asm;
 use grind_isa::decode::Insn;
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 use iced_x86::{Instruction, OpKind};
 
 use super::Emitter;
-use crate::asm::Asm;
 use crate::fragment_table::{Site, StateMapEntry};
 
 impl Emitter<'_> {

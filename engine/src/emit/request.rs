@@ -10,10 +10,10 @@
 //! it gone. What has been taken is always answered, if by the address of the stop.
 
 use dynasmrt::{DynasmApi, dynasm};
+use grind_asm::Asm;
 use grind_layout::registers::{Gpr, StolenRegisters};
 use grind_layout::{self as layout, SlotWord};
 
-use crate::asm::Asm;
 use crate::emit::pairs::PairCode;
 use crate::fragment_table::{FragmentTable, StubKind, Way};
 

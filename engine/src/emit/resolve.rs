@@ -2,8 +2,9 @@
 //! own, which says which field is to be led elsewhere; a call leads to where a block is called, which takes back what it has
 //! pushed, and so does its stub.
 
+use grind_asm::CALL;
+
 use super::Emitter;
-use crate::asm::CALL;
 use crate::emit::pairs::PairCode;
 use crate::emit::request::RequestCode;
 use crate::fragment_table::StubKind;

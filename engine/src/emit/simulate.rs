@@ -11,6 +11,7 @@
 //! thread; the highest word of a record is written first, so that one that does not fit any more faults before anything of it
 //! is there.
 
+use grind_asm::instructions::{ABOVE, NE, NOT_SIGN, SAR};
 use grind_isa::decode::{Class, Insn, STATUS};
 use grind_isa::events::{self, Access, Kind, Place};
 use grind_layout::registers::Gpr;
@@ -21,7 +22,6 @@ use iced_x86::Register;
 use super::Emitter;
 use super::cold::{Cold, NO_LINES, Unsettled, bytes};
 use super::every::{self, Stretch};
-use super::instructions::{ABOVE, NE, NOT_SIGN, SAR};
 use super::lines::lines_of;
 use super::miss_path::access_words;
 use super::pairs::extracts_fast;

@@ -9,12 +9,13 @@
 //! they stand for; a record's highest word is written first, so that none is there by half; below all frames is one whose total
 //! at entry is 0, less than any that was told; no register and no flag of the guest is changed by the routine.
 
+use grind_asm::Asm;
+use grind_asm::instructions::{BELOW, E, NE};
+
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 
 use super::Emitter;
-use super::instructions::{BELOW, E, NE};
-use crate::asm::Asm;
 use crate::follow::{FRAME_TOLD, FRAME_WORDS, NO_CALL_EDGE};
 use crate::trace::TraceSettings;
 

@@ -351,7 +351,7 @@ fn a_far_operand_goes_through_a_register() {
 
 /// A bridge, and where its ways out lead.
 fn check_bridge(name: &str, b: &bridge::Bridge) {
-    let mut c = crate::asm::Asm { buf: Vec::new(), base: CACHE };
+    let mut c = grind_asm::Asm { buf: Vec::new(), base: CACHE };
     let built = bridge::emit(&mut c, b);
     let mut out = String::new();
     for (at, len, line) in text(&c.buf, CACHE) {
@@ -436,8 +436,8 @@ fn frames_are_told_by_a_routine_that_changes_nothing() {
     check_routine("stack_miss_path", super::stack::emit_stack_miss_path);
 }
 
-fn check_routine(name: &str, emit: impl Fn(&mut crate::asm::Asm)) {
-    let mut c = crate::asm::Asm { buf: Vec::new(), base: CACHE };
+fn check_routine(name: &str, emit: impl Fn(&mut grind_asm::Asm)) {
+    let mut c = grind_asm::Asm { buf: Vec::new(), base: CACHE };
     emit(&mut c);
     let mut out = String::new();
     for (at, _, line) in text(&c.buf, CACHE) {

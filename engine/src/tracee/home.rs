@@ -5,7 +5,7 @@
 //! translated code has it put away.
 //!
 //! Invariants: in translated code, r11 is that address but behind a system call, which overwrites it, until what the program then
-//! has is put away ([`crate::asm::PUT_AWAY`]), and r9 is the clock, or the total, but around system calls, when that is in its
+//! has is put away ([`grind_asm::PUT_AWAY`]), and r9 is the clock, or the total, but around system calls, when that is in its
 //! slot word ([`AT_SYSTEM_CALLS`]), as it is elsewhere; the clock also while the engine knows registers, the total from when a
 //! thread stops until it goes on, so that the engine may read and change it there. Elsewhere they are the program's. Where one
 //! of the others is in use, for what an instruction of the program's says or for our own ends, it stays as it is as long as
@@ -18,6 +18,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
+use grind_asm::{PUT_AWAY, R9_BACK, SYSCALL};
 use grind_layout::registers::{Gpr, StolenRegisters};
 use grind_layout::{self as layout, SlotWord};
 use nix::libc;
@@ -25,7 +26,6 @@ use nix::sys::ptrace;
 use nix::unistd::Pid;
 
 use super::{Regs, Result, Stopped, gone, register};
-use crate::asm::{PUT_AWAY, R9_BACK, SYSCALL};
 
 /// Where translated code lies in an address space.
 #[derive(Clone, Debug, Default)]

@@ -1,12 +1,13 @@
 //! The miss path of a fetch of code: its lines have numbers, by which is known where their times are ([`layout::LINES`]).
 
+use grind_asm::Asm;
+use grind_asm::instructions::{BELOW, E, NE, SHL};
+
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 
 use super::ways::earliest;
 use super::{CLOCK, R8, R10, R12, RAX, RCX, RDX, RSI, RSP, UNROLLED, record_lines_replaced, saved};
-use crate::asm::Asm;
-use crate::emit::instructions::{BELOW, E, NE, SHL};
 use crate::emit::stack::StackCode;
 use crate::trace::FirstLevel;
 

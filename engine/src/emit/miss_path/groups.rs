@@ -12,13 +12,14 @@
 //!
 //! In rdx is the index of a way here: [`layout::GROUP_INDEX`] for each way that comes before it, in all sets.
 
+use grind_asm::Asm;
+use grind_asm::instructions::{BELOW, E, NE, NOT_SIGN, SHL, SHR};
+
 use grind_layout as layout;
 use grind_layout::registers::Gpr;
 
 use super::ways::{LINE_TAG, LINE_TIME, Line, hidden_goes};
 use super::{R8, RCX, RDI, RDX};
-use crate::asm::Asm;
-use crate::emit::instructions::{BELOW, E, NE, NOT_SIGN, SHL, SHR};
 use crate::trace::FirstLevel;
 
 const WAYS: u64 = layout::DATA_WAYS;

@@ -1,11 +1,12 @@
 //! The miss path of what a repeated string instruction has accessed, behind that instruction in the block.
 
+use grind_asm::Asm;
+use grind_asm::instructions::{BELOW, E, GREATER, NOT_SIGN, SHR, SIGN};
+
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 
 use super::{R8, RAX, RBX, RCX, RDI, RDX, RSI, access_words};
-use crate::asm::Asm;
-use crate::emit::instructions::{BELOW, E, GREATER, NOT_SIGN, SHR, SIGN};
 use crate::emit::miss_path::MissPathCode;
 use crate::trace::{FirstLevel, Target};
 

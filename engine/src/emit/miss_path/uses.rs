@@ -1,12 +1,13 @@
 //! What the miss path of accesses notes and records of lines: who loads and reuses them, where there are contexts, and how they are
 //! used. Registers are those of [`super::miss_path_of_each`].
 
+use grind_asm::Asm;
+use grind_asm::instructions::{ABOVE, E, SHR, SIGN};
+
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 
 use super::{LESS_ONE, R8, R12, R13, R14, RAX, RBX, RCX, RDX, SITE};
-use crate::asm::Asm;
-use crate::emit::instructions::{ABOVE, E, SHR, SIGN};
 use crate::trace::{self, FirstLevel};
 
 /// Records that something has happened to line rax, because of the access that rbx describes. Changes r8 and r14.

@@ -5,22 +5,35 @@ use grind_layout::registers::{Gpr, StolenRegisters};
 use grind_layout::{self as layout, SlotWord};
 use iced_x86::Register;
 
-use crate::asm::{self, Asm};
+use crate::Asm;
 
-/// Condition codes.
-pub(super) const BELOW: u8 = 2;
-pub(super) const ABOVE_EQUAL: u8 = 3;
-pub(super) const E: u8 = 4;
-pub(super) const NE: u8 = 5;
-pub(super) const ABOVE: u8 = 7;
-pub(super) const SIGN: u8 = 8;
-pub(super) const NOT_SIGN: u8 = 9;
-pub(super) const GREATER: u8 = 15;
+// Condition codes.
 
-/// Shifts, as the digits of their opcodes.
-pub(super) const SHL: u8 = 4;
-pub(super) const SHR: u8 = 5;
-pub(super) const SAR: u8 = 7;
+/// Below (unsigned), or carry.
+pub const BELOW: u8 = 2;
+/// Above or equal (unsigned).
+pub const ABOVE_EQUAL: u8 = 3;
+/// Equal.
+pub const E: u8 = 4;
+/// Not equal.
+pub const NE: u8 = 5;
+/// Above (unsigned).
+pub const ABOVE: u8 = 7;
+/// Negative.
+pub const SIGN: u8 = 8;
+/// Not negative.
+pub const NOT_SIGN: u8 = 9;
+/// Greater (signed).
+pub const GREATER: u8 = 15;
+
+// Shifts, as the digits of their opcodes.
+
+/// To the left.
+pub const SHL: u8 = 4;
+/// To the right, zeros behind.
+pub const SHR: u8 = 5;
+/// To the right, the sign behind.
+pub const SAR: u8 = 7;
 
 /// 64-bit operands, as a bit of the REX prefix.
 const WIDE: u8 = 8;
@@ -29,11 +42,17 @@ const WIDE: u8 = 8;
 const EVEN_EMPTY: u8 = 0x40;
 
 /// Behind a miss path's return address: the stack pointer is restored by four bytes, rax by two, and there is a jump.
-pub(super) const MISS_PATH_DESCRIPTION: i32 = 4 + 2 + 5;
+pub const MISS_PATH_DESCRIPTION: i32 = 4 + 2 + 5;
 
 /// Behind that of the miss path of a second line: the stack pointer is restored by four bytes, and two registers by three each, or
 /// there is as much behind the jump.
-pub(super) const SECOND_DESCRIPTION: i32 = 4 + 2 * 3 + 5;
+pub const SECOND_DESCRIPTION: i32 = 4 + 2 * 3 + 5;
+
+/// Whether the processor can rotate without touching flags (BMI2).
+#[must_use]
+pub fn has_rorx() -> bool {
+    std::is_x86_feature_detected!("bmi2")
+}
 
 impl Asm {
     /// A REX prefix with these bits, if there are any.
@@ -50,7 +69,7 @@ impl Asm {
         }
         self.rex(rex | (reg >> 3) << 2 | base.0 >> 3);
         self.bytes(op);
-        let (mode, len) = asm::displacement(base, offset);
+        let (mode, len) = crate::displacement(base, offset);
         self.bytes(&[mode | (reg & 7) << 3 | base.0 & 7]);
         if base.0 & 7 == 4 {
             self.bytes(&[0x24]);
@@ -59,18 +78,18 @@ impl Asm {
     }
 
     /// `op reg, gs:[base + offset]` (64 bits)
-    pub(super) fn gs_index(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: u32) {
+    pub fn gs_index(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: u32) {
         self.memory(true, WIDE, &[opcode], reg.0, base, offset as i32);
     }
 
     /// `cmovcc reg, gs:[base + offset]`
-    pub(super) fn gs_cmov(&mut self, condition: u8, reg: Gpr, base: Gpr, offset: u32) {
+    pub fn gs_cmov(&mut self, condition: u8, reg: Gpr, base: Gpr, offset: u32) {
         self.memory(true, WIDE, &[0x0f, 0x40 | condition], reg.0, base, offset as i32);
     }
 
     /// `shlx` (`left`) or `shrx to, qword [rip + distance], by`: shifts a constant, keeping the flags. Returns the offset of the
     /// distance.
-    pub(super) fn shift_literal(&mut self, left: bool, to: Gpr, by: Gpr) -> usize {
+    pub fn shift_literal(&mut self, left: bool, to: Gpr, by: Gpr) -> usize {
         self.bytes(&[
             0xc4,
             0x62 | (!to.0 >> 3 & 1) << 7,
@@ -83,7 +102,7 @@ impl Asm {
     }
 
     /// `shlx` (`left`) or `shrx to, from, by`
-    pub(super) fn shift_by(&mut self, left: bool, to: Gpr, from: Gpr, by: Gpr) {
+    pub fn shift_by(&mut self, left: bool, to: Gpr, from: Gpr, by: Gpr) {
         self.bytes(&[
             0xc4,
             0x42 | (!to.0 >> 3 & 1) << 7 | (!from.0 >> 3 & 1) << 5,
@@ -94,12 +113,12 @@ impl Asm {
     }
 
     /// `popcnt to, from`
-    pub(super) fn count_bits(&mut self, to: Gpr, from: Gpr) {
+    pub fn count_bits(&mut self, to: Gpr, from: Gpr) {
         self.bytes(&[0xf3, 0x48 | (to.0 >> 3) << 2 | from.0 >> 3, 0x0f, 0xb8, 0xc0 | (to.0 & 7) << 3 | from.0 & 7]);
     }
 
     /// `pext to, from, mask`
-    pub(super) fn extract_by(&mut self, to: Gpr, from: Gpr, mask: Gpr) {
+    pub fn extract_by(&mut self, to: Gpr, from: Gpr, mask: Gpr) {
         self.bytes(&[
             0xc4,
             0x42 | (!to.0 >> 3 & 1) << 7 | (!mask.0 >> 3 & 1) << 5,
@@ -110,7 +129,7 @@ impl Asm {
     }
 
     /// `cmovcc reg, from`
-    pub(super) fn cmov(&mut self, condition: u8, reg: Gpr, from: Gpr) {
+    pub fn cmov(&mut self, condition: u8, reg: Gpr, from: Gpr) {
         self.bytes(&[
             0x48 | (reg.0 >> 3) << 2 | from.0 >> 3,
             0x0f,
@@ -120,73 +139,73 @@ impl Asm {
     }
 
     /// `movzx reg32, byte gs:[base + offset]`
-    pub(super) fn gs_byte(&mut self, reg: Gpr, base: Gpr, offset: u32) {
+    pub(crate) fn gs_byte(&mut self, reg: Gpr, base: Gpr, offset: u32) {
         self.memory(true, 0, &[0x0f, 0xb6], reg.0, base, offset as i32);
     }
 
     /// `mov byte gs:[base + offset], reg8`
-    pub(super) fn gs_store_byte(&mut self, reg: Gpr, base: Gpr, offset: u32) {
+    pub(crate) fn gs_store_byte(&mut self, reg: Gpr, base: Gpr, offset: u32) {
         self.memory(true, EVEN_EMPTY, &[0x88], reg.0, base, offset as i32);
     }
 
     /// `movzx reg32, byte gs:[offset]`
-    pub(super) fn load_gs8(&mut self, reg: Gpr, offset: u32) {
+    pub(crate) fn load_gs8(&mut self, reg: Gpr, offset: u32) {
         self.bytes(&[0x41 | (reg.0 >> 3) << 2, 0x0f, 0xb6]);
         self.slot_operand(reg.0, offset);
     }
 
     /// `mov byte gs:[offset], reg8`
-    pub(super) fn store_gs8(&mut self, offset: u32, reg: Gpr) {
+    pub(crate) fn store_gs8(&mut self, offset: u32, reg: Gpr) {
         self.bytes(&[0x41 | (reg.0 >> 3) << 2, 0x88]);
         self.slot_operand(reg.0, offset);
     }
 
     /// `mov reg32, [base + offset]`
-    pub(super) fn load32(&mut self, reg: Gpr, base: Gpr, offset: i32) {
+    pub fn load32(&mut self, reg: Gpr, base: Gpr, offset: i32) {
         self.memory(false, 0, &[0x8b], reg.0, base, offset);
     }
 
     /// `op reg, [rsp + offset]` (64 bits)
-    pub(super) fn stack_op(&mut self, opcode: u8, reg: Gpr, offset: i32) {
+    pub fn stack_op(&mut self, opcode: u8, reg: Gpr, offset: i32) {
         self.memory(false, WIDE, &[opcode], reg.0, Gpr::RSP, offset);
     }
 
     /// `mov qword gs:[base + offset], value`, sign-extended
-    pub(super) fn gs_store_imm(&mut self, base: Gpr, offset: u32, value: i32) {
+    pub fn gs_store_imm(&mut self, base: Gpr, offset: u32, value: i32) {
         self.memory(true, WIDE, &[0xc7], 0, base, offset as i32);
         self.bytes(&value.to_le_bytes());
     }
 
     /// `mov dword gs:[base + offset], value`
-    pub(super) fn gs_store_imm32(&mut self, base: Gpr, offset: u32, value: i32) {
+    pub fn gs_store_imm32(&mut self, base: Gpr, offset: u32, value: i32) {
         self.memory(true, 0, &[0xc7], 0, base, offset as i32);
         self.bytes(&value.to_le_bytes());
     }
 
     /// `op reg32, gs:[base + offset]` with a short offset
-    pub(super) fn gs_base8_32(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: i8) {
+    pub fn gs_base8_32(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: i8) {
         self.memory(true, 0, &[opcode], reg.0, base, offset.into());
     }
 
     /// `op reg, gs:[base + offset]` (64 bits) with a short offset
-    pub(super) fn gs_base8(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: i8) {
+    pub fn gs_base8(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: i8) {
         self.memory(true, WIDE, &[opcode], reg.0, base, offset.into());
     }
 
     /// `mov dword gs:[base], site`
-    pub(super) fn store_site(&mut self, base: Gpr, site: u32) {
+    pub fn store_site(&mut self, base: Gpr, site: u32) {
         self.memory(true, 0, &[0xc7], 0, base, 0);
         self.bytes(&site.to_le_bytes());
     }
 
     /// `cmp qword gs:[offset], 0`
-    pub(super) fn cmp_gs_zero(&mut self, offset: u32) {
+    pub fn cmp_gs_zero(&mut self, offset: u32) {
         self.gs_op(0x83, Gpr(7), offset);
         self.bytes(&[0]);
     }
 
     /// `add qword gs:[offset], value`
-    pub(crate) fn add_gs(&mut self, offset: u32, value: i32) {
+    pub fn add_gs(&mut self, offset: u32, value: i32) {
         match i8::try_from(value) {
             Ok(v) => {
                 self.gs_op(0x83, Gpr(0), offset);
@@ -200,49 +219,49 @@ impl Asm {
     }
 
     /// `mov dword gs:[offset], value`
-    pub(super) fn store_gs32_imm(&mut self, offset: u32, value: u32) {
+    pub fn store_gs32_imm(&mut self, offset: u32, value: u32) {
         self.bytes(&[0x41, 0xc7]);
         self.slot_operand(0, offset);
         self.bytes(&value.to_le_bytes());
     }
 
     /// `jmp gs:[offset]`
-    pub(super) fn jmp_gs(&mut self, offset: u32) {
+    pub fn jmp_gs(&mut self, offset: u32) {
         self.bytes(&[0x41, 0xff]);
         self.slot_operand(4, offset);
     }
 
     /// `lahf; seto al`: the status flags, as [`Asm::flags_from_ax`] takes them.
-    pub(super) fn flags_to_ax(&mut self) {
+    pub fn flags_to_ax(&mut self) {
         self.bytes(&[0x9f, 0x0f, 0x90, 0xc0]);
     }
 
     /// `add al, 127; sahf`: the addition overflows if OF was set.
-    pub(super) fn flags_from_ax(&mut self) {
+    pub fn flags_from_ax(&mut self) {
         self.bytes(&[0x04, 0x7f, 0x9e]);
     }
 
     /// Turns to the stack of miss paths, which is in the slot.
-    pub(super) fn enter_miss_path_stack(&mut self) {
+    pub fn enter_miss_path_stack(&mut self) {
         self.store_gs(SlotWord::GuestStack.at(), Gpr::RSP);
         self.load_gs(Gpr::RSP, SlotWord::MissPathStack.at());
     }
 
     /// Calls the miss path whose address is in a slot word, on the stack of miss paths, and turns back to the guest's. (A return to
     /// the call is predicted; a jump to where it goes on would not be.)
-    pub(super) fn call_miss_path(&mut self, miss_path: SlotWord) {
+    pub fn call_miss_path(&mut self, miss_path: SlotWord) {
         self.bytes(&[0x41, 0xff]);
         self.slot_operand(2, miss_path.at());
         self.load_gs(Gpr::RSP, SlotWord::GuestStack.at());
     }
 
     /// `xchg rax, reg`, of two bytes, which do nothing if that is rax.
-    pub(super) fn exchange_rax(&mut self, reg: Gpr) {
+    pub fn exchange_rax(&mut self, reg: Gpr) {
         self.bytes(&if reg == Gpr::RAX { [0x66, 0x90] } else { [0x48 | reg.0 >> 3, 0x90 | reg.0 & 7] });
     }
 
     /// `push value`, which is below 2^31
-    pub(super) fn push_imm(&mut self, value: u32) {
+    pub fn push_imm(&mut self, value: u32) {
         match i8::try_from(value) {
             Ok(short) => self.bytes(&[0x6a, short as u8]),
             Err(_) => {
@@ -254,31 +273,32 @@ impl Asm {
 
     /// Into `reg`: the address that a miss path returns to, [`MISS_PATH_DESCRIPTION`] or [`SECOND_DESCRIPTION`] bytes before what
     /// describes it.
-    pub(super) fn miss_path_return_address(&mut self, reg: Gpr) {
+    pub fn miss_path_return_address(&mut self, reg: Gpr) {
         self.bytes(&[0x48 | reg.0 >> 3 << 2, 0x8b, 0x04 | (reg.0 & 7) << 3, 0x24]); // mov reg, [rsp]
     }
 
     /// Returns from a miss path.
-    pub(super) fn miss_path_returns(&mut self) {
+    pub fn miss_path_returns(&mut self) {
         self.bytes(&[0xc3]);
     }
 
     /// `op reg, from` (64 bits): for opcodes whose destination is the r/m operand.
-    pub(super) fn op_reg(&mut self, opcode: u8, reg: Gpr, from: Gpr) {
+    pub fn op_reg(&mut self, opcode: u8, reg: Gpr, from: Gpr) {
         self.bytes(&[0x48 | (from.0 >> 3) << 2 | reg.0 >> 3, opcode, 0xc0 | (from.0 & 7) << 3 | reg.0 & 7]);
     }
 
     /// `cmp reg, value`
-    pub(super) fn cmp_imm(&mut self, reg: Gpr, value: i32) {
+    pub fn cmp_imm(&mut self, reg: Gpr, value: i32) {
         self.alu_imm(7, reg, value);
     }
 
     /// `and reg, value`
-    pub(super) fn and_imm(&mut self, reg: Gpr, value: i32) {
+    pub fn and_imm(&mut self, reg: Gpr, value: i32) {
         self.alu_imm(4, reg, value);
     }
 
-    pub(super) fn alu_imm(&mut self, digit: u8, reg: Gpr, value: i32) {
+    /// `op reg, imm` (64 bits) of the operation that has this digit: 0 add, 1 or, 4 and, 5 sub, 6 xor, 7 cmp.
+    pub fn alu_imm(&mut self, digit: u8, reg: Gpr, value: i32) {
         let modrm = 0xc0 | digit << 3 | reg.0 & 7;
         match i8::try_from(value) {
             Ok(v) => self.bytes(&[0x48 | reg.0 >> 3, 0x83, modrm, v as u8]),
@@ -290,38 +310,38 @@ impl Asm {
     }
 
     /// `shl`, `shr`, `sar` (digits 4, 5, 7) of 64 bits
-    pub(super) fn shift(&mut self, digit: u8, reg: Gpr, n: u8) {
+    pub fn shift(&mut self, digit: u8, reg: Gpr, n: u8) {
         self.bytes(&[0x48 | reg.0 >> 3, 0xc1, 0xc0 | digit << 3 | reg.0 & 7, n]);
     }
 
     /// `imul reg, from, value`
-    pub(super) fn multiply(&mut self, reg: Gpr, from: Gpr, value: i32) {
+    pub fn multiply(&mut self, reg: Gpr, from: Gpr, value: i32) {
         self.bytes(&[0x48 | (reg.0 >> 3) << 2 | from.0 >> 3, 0x69, 0xc0 | (reg.0 & 7) << 3 | from.0 & 7]);
         self.bytes(&value.to_le_bytes());
     }
 
     /// `imul reg, from`
-    pub(super) fn multiply_by(&mut self, reg: Gpr, from: Gpr) {
+    pub fn multiply_by(&mut self, reg: Gpr, from: Gpr) {
         self.bytes(&[0x48 | (reg.0 >> 3) << 2 | from.0 >> 3, 0x0f, 0xaf, 0xc0 | (reg.0 & 7) << 3 | from.0 & 7]);
     }
 
     /// `not reg`: changes no flag.
-    pub(super) fn not(&mut self, reg: Gpr) {
+    pub fn not(&mut self, reg: Gpr) {
         self.bytes(&[0x48 | reg.0 >> 3, 0xf7, 0xd0 | reg.0 & 7]);
     }
 
     /// `mov reg, -1`
-    pub(super) fn mov_all_ones(&mut self, reg: Gpr) {
+    pub fn mov_all_ones(&mut self, reg: Gpr) {
         self.bytes(&[0x48 | reg.0 >> 3, 0xc7, 0xc0 | reg.0 & 7, 0xff, 0xff, 0xff, 0xff]);
     }
 
     /// Into `to`: the offset of the entry, in the tables of lines, for address `from`.
-    pub(super) fn entry(&mut self, to: Gpr, from: Gpr, line_bits: u32) {
+    pub fn entry(&mut self, to: Gpr, from: Gpr, line_bits: u32) {
         let shift = (line_bits - layout::DATA_ENTRY.trailing_zeros()) as u8;
         if line_bits + layout::DATA_ENTRIES.trailing_zeros() > 32 {
             self.mov_reg(to, from);
             self.shift(SHR, to, shift);
-        } else if super::ibl_target::has_rorx() {
+        } else if has_rorx() {
             // rorx to32, from32, shift: what is turned to the top is not an entry's.
             let (high_to, high_from) = (!to.0 >> 3 & 1, !from.0 >> 3 & 1);
             self.bytes(&[0xc4, 0x43 | high_to << 7 | high_from << 5, 0x7b, 0xf0]);
@@ -337,7 +357,7 @@ impl Asm {
     }
 
     /// `and reg32, value`
-    pub(super) fn and_imm32(&mut self, reg: Gpr, value: u32) {
+    pub fn and_imm32(&mut self, reg: Gpr, value: u32) {
         match reg {
             Gpr::RAX => self.bytes(&[0x25]),
             _ if reg.0 > 7 => self.bytes(&[0x41, 0x81, 0xe0 | reg.0 & 7]),
@@ -347,13 +367,13 @@ impl Asm {
     }
 
     /// `pext to, from, gs:[mask]`: changes no flag.
-    pub(super) fn extract(&mut self, to: Gpr, from: Gpr, mask: SlotWord) {
+    pub fn extract(&mut self, to: Gpr, from: Gpr, mask: SlotWord) {
         self.bytes(&[0xc4, 0x42 | (!to.0 >> 3 & 1) << 7, 0x80 | (!from.0 & 15) << 3 | 2, 0xf5]);
         self.slot_operand(to.0, mask.at());
     }
 
     /// `op reg, gs:[index * 8 + offset]` (64 bits)
-    pub(super) fn gs_scaled(&mut self, opcode: u8, reg: Gpr, index: Gpr, offset: u64) {
+    pub fn gs_scaled(&mut self, opcode: u8, reg: Gpr, index: Gpr, offset: u64) {
         debug_assert!(index != Gpr::RSP);
         self.bytes(&[0x65, 0x48 | (reg.0 >> 3) << 2 | (index.0 >> 3) << 1]);
         self.bytes(&[opcode, (reg.0 & 7) << 3 | 4, 0xc5 | (index.0 & 7) << 3]);
@@ -361,52 +381,46 @@ impl Asm {
     }
 
     /// `prefetcht0 gs:[base + offset]`
-    pub(super) fn gs_prefetch(&mut self, base: Gpr, offset: u32) {
+    pub fn gs_prefetch(&mut self, base: Gpr, offset: u32) {
         self.memory(true, 0, &[0x0f, 0x18], 1, base, offset as i32);
     }
 
     /// `op reg32, gs:[base + offset]`
-    pub(super) fn gs_index32(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: u32) {
+    pub fn gs_index32(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: u32) {
         self.memory(true, 0, &[opcode], reg.0, base, offset as i32);
     }
 
     /// `op dword gs:[base + offset], n`, the operation by its digit
-    pub(super) fn gs_index32_by(&mut self, digit: u8, base: Gpr, offset: u32, n: i8) {
+    pub fn gs_index32_by(&mut self, digit: u8, base: Gpr, offset: u32, n: i8) {
         self.gs_index32(0x83, Gpr(digit), base, offset);
         self.bytes(&n.to_le_bytes());
     }
 
     /// `op qword gs:[base + offset], n`, the operation by its digit
-    pub(super) fn gs_index_by(&mut self, digit: u8, base: Gpr, offset: u32, n: i8) {
+    pub fn gs_index_by(&mut self, digit: u8, base: Gpr, offset: u32, n: i8) {
         self.memory(true, WIDE, &[0x83], digit, base, offset as i32);
         self.bytes(&n.to_le_bytes());
     }
 
     /// `inc reg`
-    pub(super) fn increment(&mut self, reg: Gpr) {
+    pub fn increment(&mut self, reg: Gpr) {
         self.bytes(&[0x48 | reg.0 >> 3, 0xff, 0xc0 | reg.0 & 7]);
     }
 
     /// `neg reg`
-    pub(super) fn negate(&mut self, reg: Gpr) {
+    pub fn negate(&mut self, reg: Gpr) {
         self.bytes(&[0x48 | reg.0 >> 3, 0xf7, 0xd8 | reg.0 & 7]);
     }
 
     /// `adc reg, 0`
-    pub(super) fn add_deferral(&mut self, reg: Gpr) {
+    pub fn add_deferral(&mut self, reg: Gpr) {
         self.bytes(&[0x48 | reg.0 >> 3, 0x83, 0xd0 | reg.0 & 7, 0]);
     }
 
     /// `lea reg, [address]`, without its segment's base.
     /// What the program has in a register that is taken is loaded into `reg` and, if there are two of them, `other` first; no
     /// other part of the address is in these. Returns whether `other` is changed.
-    pub(super) fn lea_address(
-        &mut self,
-        reg: Gpr,
-        other: Gpr,
-        address: &Address,
-        stolen_registers: StolenRegisters,
-    ) -> bool {
+    pub fn lea_address(&mut self, reg: Gpr, other: Gpr, address: &Address, stolen_registers: StolenRegisters) -> bool {
         let named = [address.base, address.index].map(|r| r.is_gpr().then(|| Gpr(r.number() as u8)));
         let mut brought: [Option<Gpr>; 2] = [None; 2];
         let mut place = named;
@@ -444,7 +458,7 @@ impl Asm {
         self.bytes(&[0x48 | (reg.0 >> 3) << 2 | x << 1 | b, 0x8d]);
         // Without a base there are always four bytes.
         let distance = displacement as i32;
-        let (mode, len) = base.map_or((0, 4), |base| asm::displacement(base, distance));
+        let (mode, len) = base.map_or((0, 4), |base| crate::displacement(base, distance));
         let needs_sib = index.is_some() || base.is_none_or(|r| r.0 & 7 == 4);
         if needs_sib {
             let scale = address.scale.max(1).trailing_zeros() as u8;
@@ -460,7 +474,7 @@ impl Asm {
     }
 
     /// `movsx`/`movsxd`/`mov to, from`: a general register of 16, 32 or 64 bits as a signed number.
-    pub(super) fn sign_extended(&mut self, to: Gpr, from: Register, stolen_registers: StolenRegisters) {
+    pub fn sign_extended(&mut self, to: Gpr, from: Register, stolen_registers: StolenRegisters) {
         let mut f = from.number() as u8;
         if let Some(word) = Gpr(f).kept(stolen_registers) {
             self.reload(to, word);
@@ -476,50 +490,50 @@ impl Asm {
     }
 
     /// `rdfsbase reg`
-    pub(super) fn rdfsbase(&mut self, reg: Gpr) {
+    pub fn rdfsbase(&mut self, reg: Gpr) {
         self.bytes(&[0xf3, 0x48 | reg.0 >> 3, 0x0f, 0xae, 0xc0 | reg.0 & 7]);
     }
 
     /// `jmp` to an offset in this buffer
-    pub(super) fn jmp_back(&mut self, to: usize) {
+    pub fn jmp_back(&mut self, to: usize) {
         self.bytes(&[0xe9]);
         let rel = to as i64 - (self.pos() as i64 + 4);
         self.bytes(&(rel as i32).to_le_bytes());
     }
 
     /// `jcc` to an offset in this buffer
-    pub(super) fn jcc_back(&mut self, condition: u8, to: usize) {
+    pub fn jcc_back(&mut self, condition: u8, to: usize) {
         let field = self.jcc(condition);
         self.patch_rel32(field, self.base + to as u64);
     }
 
     /// `jcc` with a 32-bit distance that is patched before anything runs, wherever it lies; returns the field's offset.
-    pub(super) fn jcc_away(&mut self, condition: u8) -> usize {
+    pub fn jcc_away(&mut self, condition: u8) -> usize {
         self.bytes(&[0x0f, 0x80 | condition, 0, 0, 0, 0]);
         self.pos() - 4
     }
 
     /// `lea reg, [rip + d]`, with a distance to be patched by [`Asm::patch_rel32`]; returns the field's offset.
-    pub(super) fn lea_ahead(&mut self, reg: Gpr) -> usize {
+    pub fn lea_ahead(&mut self, reg: Gpr) -> usize {
         self.bytes(&[0x48 | (reg.0 >> 3) << 2, 0x8d, 5 | (reg.0 & 7) << 3, 0, 0, 0, 0]);
         self.pos() - 4
     }
 
     /// `jmp` with a 32-bit distance that is patched before anything runs, wherever it lies; returns the field's offset.
-    pub(super) fn jmp_away(&mut self) -> usize {
+    pub fn jmp_away(&mut self) -> usize {
         self.bytes(&[0xe9, 0, 0, 0, 0]);
         self.pos() - 4
     }
 
     /// Lets the 32-bit distance at `field` lead here.
-    pub(super) fn patch_here(&mut self, field: usize) {
+    pub fn patch_here(&mut self, field: usize) {
         let here = self.here();
         self.patch_rel32(field, here);
     }
 
     /// Predicts the conditional branch at `pc` as `cg_sim::Predictor` does; `b` says whether it is taken (0 or 1). A record
     /// is always written, and kept if the prediction was wrong. No flag is changed; all three registers are.
-    pub(super) fn predict(&mut self, pc: u64, site: u32, regs: [Gpr; 3]) {
+    pub fn predict(&mut self, pc: u64, site: u32, regs: [Gpr; 3]) {
         let [a, b, _] = regs;
         self.predict_alone(pc, regs);
         self.load_gs(a, SlotWord::TracePos.at());
@@ -529,7 +543,7 @@ impl Asm {
     }
 
     /// The same without a record: `b` is 0 if the prediction was right.
-    pub(super) fn predict_alone(&mut self, pc: u64, [a, b, d]: [Gpr; 3]) {
+    pub fn predict_alone(&mut self, pc: u64, [a, b, d]: [Gpr; 3]) {
         let counter = layout::PREDICTOR_COUNTERS as u32 + (pc & 127) as u32 * 256;
         self.load_gs8(a, SlotWord::History.at());
         self.gs_byte(d, a, counter);
@@ -543,7 +557,7 @@ impl Asm {
     }
 
     /// A record of a site alone. Changes `pos`.
-    pub(super) fn record_site(&mut self, pos: Gpr, site: u32) {
+    pub fn record_site(&mut self, pos: Gpr, site: u32) {
         self.load_gs(pos, SlotWord::TracePos.at());
         self.store_site(pos, site);
         self.lea_disp(pos, pos, 4);
@@ -558,7 +572,7 @@ impl Asm {
     }
 
     /// These words, as data.
-    pub(super) fn words(&mut self, words: &[u32]) {
+    pub fn words(&mut self, words: &[u32]) {
         for w in words {
             self.bytes(&w.to_le_bytes());
         }

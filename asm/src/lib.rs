@@ -1,13 +1,15 @@
 //! A few instructions, as bytes: all that emitted code adds to the guest's own. Nothing here touches the guest's flags or
 //! memory, except where a name says so. Every method appends to the buffer.
 
+pub mod instructions;
+
 use dynasmrt::{AssemblyOffset, DynasmApi};
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 
 /// How an operand's displacement from `base` is told: the bits for that of a ModRM byte, and how many bytes it has. (rbp and
 /// r13 cannot be the base without one.)
-pub(crate) fn displacement(base: Gpr, displacement: i32) -> (u8, usize) {
+pub fn displacement(base: Gpr, displacement: i32) -> (u8, usize) {
     match i8::try_from(displacement) {
         Ok(0) if base.low() != 5 => (0, 0),
         Ok(_) => (0x40, 1),
@@ -16,27 +18,27 @@ pub(crate) fn displacement(base: Gpr, displacement: i32) -> (u8, usize) {
 }
 
 /// `mov gs:[…], r11`, behind a system call: what nothing else begins with.
-pub(crate) const PUT_AWAY: [u8; 5] = [0x65, 0x4c, 0x89, 0x1c, 0x25];
+pub const PUT_AWAY: [u8; 5] = [0x65, 0x4c, 0x89, 0x1c, 0x25];
 
 /// `mov r9, gs:[…]`, behind that: what nothing else begins with.
-pub(crate) const R9_BACK: [u8; 5] = [0x65, 0x4c, 0x8b, 0x0c, 0x25];
+pub const R9_BACK: [u8; 5] = [0x65, 0x4c, 0x8b, 0x0c, 0x25];
 
 /// `call rel32`
-pub(crate) const CALL: u8 = 0xe8;
+pub const CALL: u8 = 0xe8;
 
 /// `int3`
-pub(crate) const TRAP: u8 = 0xcc;
+pub const TRAP: u8 = 0xcc;
 
 /// `syscall`
-pub(crate) const SYSCALL: [u8; 2] = [0x0f, 0x05];
+pub const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
 /// A buffer of code whose first byte will stand at `base`.
 #[derive(Debug, Default)]
-pub(crate) struct Asm {
+pub struct Asm {
     /// The bytes so far.
-    pub(crate) buf: Vec<u8>,
+    pub buf: Vec<u8>,
     /// Where the first of them will be.
-    pub(crate) base: u64,
+    pub base: u64,
 }
 
 /// Code whose registers are fixed is written as text, by [`dynasmrt::dynasm!`].
@@ -70,21 +72,22 @@ impl<'a> Extend<&'a u8> for Asm {
 
 impl Asm {
     /// The address of the next byte.
-    pub(crate) fn here(&self) -> u64 {
+    pub fn here(&self) -> u64 {
         self.base + self.buf.len() as u64
     }
 
     /// The offset of the next byte.
-    pub(crate) fn pos(&self) -> usize {
+    pub fn pos(&self) -> usize {
         self.buf.len()
     }
 
-    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+    /// These bytes, as they are.
+    pub fn bytes(&mut self, bytes: &[u8]) {
         self.buf.extend_from_slice(bytes);
     }
 
     /// The first `len` of `bytes`: a few too many are written first, which takes less than to find out how to write just those.
-    pub(crate) fn first_bytes<const N: usize>(&mut self, bytes: &[u8; N], len: usize) {
+    pub fn first_bytes<const N: usize>(&mut self, bytes: &[u8; N], len: usize) {
         let end = self.pos() + len.min(N);
         self.buf.extend_from_slice(bytes);
         self.buf.truncate(end);
@@ -97,7 +100,7 @@ impl Asm {
     /// Overwrites the 32-bit field at `pos`, so that it leads from its own end to `target`.
     ///
     /// The caller has made sure that the distance fits.
-    pub(crate) fn patch_rel32(&mut self, pos: usize, target: u64) {
+    pub fn patch_rel32(&mut self, pos: usize, target: u64) {
         let from = self.base + pos as u64 + 4;
         let rel = target.wrapping_sub(from) as i64;
         debug_assert!(i32::try_from(rel).is_ok(), "distance {rel:#x} does not fit");
@@ -115,7 +118,7 @@ impl Asm {
     /// `op reg, gs:[offset]` or the other way round, with 64 bits: by r11 where that leads there by one byte. (Not elsewhere: some
     /// processors expect a word that is loaded to be one that was stored by the same register and distance, and are often wrong
     /// about counters.)
-    pub(crate) fn gs_op(&mut self, opcode: u8, reg: Gpr, offset: u32) {
+    pub fn gs_op(&mut self, opcode: u8, reg: Gpr, offset: u32) {
         if i8::try_from(offset.cast_signed() - layout::BASE as i32).is_ok() {
             self.bytes(&[0x49 | reg.high() << 2, opcode]);
             self.slot_operand(reg.0, offset);
@@ -126,45 +129,45 @@ impl Asm {
     }
 
     /// Behind a system call: the program's r11 to its word.
-    pub(crate) fn put_r11_away(&mut self) {
+    pub fn put_r11_away(&mut self) {
         self.bytes(&PUT_AWAY);
         self.imm32(SlotWord::R11.at());
     }
 
     /// Behind that: the word that r9 holds.
-    pub(crate) fn take_r9_back(&mut self, word: SlotWord) {
+    pub fn take_r9_back(&mut self, word: SlotWord) {
         self.bytes(&R9_BACK);
         self.imm32(word.at());
     }
 
     /// `rdgsbase r11`
-    pub(crate) fn slot_base_to_r11(&mut self) {
+    pub fn slot_base_to_r11(&mut self) {
         self.bytes(&[0xf3, 0x49, 0x0f, 0xae, 0xcb]);
     }
 
     /// The address of slot words into r11; `gs` has the base of gs.
-    pub(crate) fn base_to_r11(&mut self, gs: Gpr) {
+    pub fn base_to_r11(&mut self, gs: Gpr) {
         self.lea_disp(Gpr::R11, gs, layout::BASE as i32);
     }
 
     /// `mov gs:[offset], reg`
-    pub(crate) fn store_gs(&mut self, offset: u32, reg: Gpr) {
+    pub fn store_gs(&mut self, offset: u32, reg: Gpr) {
         self.gs_op(0x89, reg, offset);
     }
 
     /// `mov reg, gs:[offset]`
-    pub(crate) fn load_gs(&mut self, reg: Gpr, offset: u32) {
+    pub fn load_gs(&mut self, reg: Gpr, offset: u32) {
         self.gs_op(0x8b, reg, offset);
     }
 
     /// `movzx reg32, word gs:[offset]`
-    pub(crate) fn load_gs_u16(&mut self, reg: Gpr, offset: u32) {
+    pub fn load_gs_u16(&mut self, reg: Gpr, offset: u32) {
         self.bytes(&[0x41 | reg.high() << 2, 0x0f, 0xb7]);
         self.slot_operand(reg.0, offset);
     }
 
     /// `mov reg32, gs:[offset]`
-    pub(crate) fn load_gs32(&mut self, reg: Gpr, offset: u32) {
+    pub fn load_gs32(&mut self, reg: Gpr, offset: u32) {
         self.bytes(&[0x65]);
         if reg.high() != 0 {
             self.bytes(&[0x44]);
@@ -174,12 +177,12 @@ impl Asm {
     }
 
     /// Saves `reg` to its slot word.
-    pub(crate) fn spill(&mut self, slot: SlotWord, reg: Gpr) {
+    pub fn spill(&mut self, slot: SlotWord, reg: Gpr) {
         self.store_gs(slot.at(), reg);
     }
 
     /// Takes `reg` back from its slot word.
-    pub(crate) fn reload(&mut self, reg: Gpr, slot: SlotWord) {
+    pub fn reload(&mut self, reg: Gpr, slot: SlotWord) {
         self.load_gs(reg, slot.at());
     }
 
@@ -189,13 +192,13 @@ impl Asm {
     }
 
     /// `add qword gs:[offset], 1`: changes all status flags, but is one operation less than `inc`, which must keep CF.
-    pub(crate) fn add_one_gs(&mut self, offset: u32) {
+    pub fn add_one_gs(&mut self, offset: u32) {
         self.gs_op(0x83, Gpr(0), offset);
         self.bytes(&[1]);
     }
 
     /// Adds one to `gs:[offset]`, where at most CF of the status flags is among `live`.
-    pub(crate) fn bump(&mut self, offset: u32, live: u8) {
+    pub fn bump(&mut self, offset: u32, live: u8) {
         if live == 0 {
             self.add_one_gs(offset);
         } else {
@@ -204,7 +207,7 @@ impl Asm {
     }
 
     /// `lea reg, [base + disp]`
-    pub(crate) fn lea_disp(&mut self, reg: Gpr, base: Gpr, disp: i32) {
+    pub fn lea_disp(&mut self, reg: Gpr, base: Gpr, disp: i32) {
         let rex = 0x48 | reg.high() << 2 | base.high();
         let short = i8::try_from(disp);
         let mode = if short.is_ok() { 0x40 } else { 0x80 };
@@ -219,12 +222,12 @@ impl Asm {
     }
 
     /// `lea reg, [reg + index]`
-    pub(crate) fn lea_sum(&mut self, reg: Gpr, index: Gpr) {
+    pub fn lea_sum(&mut self, reg: Gpr, index: Gpr) {
         self.lea_sum_disp(reg, index, 0);
     }
 
     /// `lea reg, [reg + index + disp]`
-    pub(crate) fn lea_sum_disp(&mut self, reg: Gpr, index: Gpr, disp: i32) {
+    pub fn lea_sum_disp(&mut self, reg: Gpr, index: Gpr, disp: i32) {
         debug_assert!(index != Gpr::RSP);
         let rex = 0x48 | reg.high() << 2 | index.high() << 1 | reg.high();
         let (mode, len) = displacement(reg, disp);
@@ -233,7 +236,7 @@ impl Asm {
     }
 
     /// `mov reg, imm64`, in its shortest form; returns the offset of the constant.
-    pub(crate) fn mov_imm(&mut self, reg: Gpr, v: u64) -> usize {
+    pub fn mov_imm(&mut self, reg: Gpr, v: u64) -> usize {
         if let Ok(v) = u32::try_from(v) {
             if reg.high() != 0 {
                 self.bytes(&[0x41]);
@@ -249,7 +252,7 @@ impl Asm {
     }
 
     /// `mov reg, value` where `value` may be near: `lea reg, [rip + d]` then. Returns the offset of the constant or distance.
-    pub(crate) fn mov_address(&mut self, reg: Gpr, value: u64) -> usize {
+    pub fn mov_address(&mut self, reg: Gpr, value: u64) -> usize {
         let rel = value.wrapping_sub(self.here() + 7) as i64;
         match i32::try_from(rel) {
             Ok(rel) if value > u64::from(u32::MAX) => {
@@ -262,12 +265,12 @@ impl Asm {
     }
 
     /// `mov reg, from`
-    pub(crate) fn mov_reg(&mut self, reg: Gpr, from: Gpr) {
+    pub fn mov_reg(&mut self, reg: Gpr, from: Gpr) {
         self.bytes(&[0x48 | from.high() << 2 | reg.high(), 0x89, 0xc0 | from.low() << 3 | reg.low()]);
     }
 
     /// `mov reg32, from32` (clears the upper half)
-    pub(crate) fn mov_reg32(&mut self, reg: Gpr, from: Gpr) {
+    pub fn mov_reg32(&mut self, reg: Gpr, from: Gpr) {
         let rex = 0x40 | from.high() << 2 | reg.high();
         if rex != 0x40 {
             self.bytes(&[rex]);
@@ -276,7 +279,7 @@ impl Asm {
     }
 
     /// `mov reg, [reg]`
-    pub(crate) fn load_through(&mut self, reg: Gpr) {
+    pub fn load_through(&mut self, reg: Gpr) {
         self.bytes(&[0x48 | reg.high() << 2 | reg.high(), 0x8b, 0x40 | reg.low() << 3 | reg.low()]);
         if reg.low() == 4 {
             self.bytes(&[0x24]);
@@ -285,23 +288,23 @@ impl Asm {
     }
 
     /// `op reg, gs:[base + offset]`, or the other way round, with 64 bits and an offset of one byte, whatever it is.
-    pub(crate) fn gs_frame(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: i8) {
+    pub fn gs_frame(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: i8) {
         self.bytes(&[0x65, 0x48 | reg.high() << 2 | base.high(), opcode]);
         self.short_operand(reg, base, offset);
     }
 
     /// `mov gs:[base + offset], reg`
-    pub(crate) fn store_frame(&mut self, base: Gpr, offset: i8, reg: Gpr) {
+    pub fn store_frame(&mut self, base: Gpr, offset: i8, reg: Gpr) {
         self.gs_frame(0x89, reg, base, offset);
     }
 
     /// `cmp gs:[base + offset], reg`
-    pub(crate) fn cmp_frame(&mut self, base: Gpr, offset: i8, reg: Gpr) {
+    pub fn cmp_frame(&mut self, base: Gpr, offset: i8, reg: Gpr) {
         self.gs_frame(0x39, reg, base, offset);
     }
 
     /// `mov dword gs:[base + offset], value`
-    pub(crate) fn store_frame_imm(&mut self, base: Gpr, offset: i8, value: u32) {
+    pub fn store_frame_imm(&mut self, base: Gpr, offset: i8, value: u32) {
         self.bytes(&[0x65, 0x40 | base.high(), 0xc7]);
         self.short_operand(Gpr(0), base, offset);
         self.imm32(value);
@@ -317,72 +320,72 @@ impl Asm {
     }
 
     /// `cmp qword gs:[offset], value`
-    pub(crate) fn cmp_gs(&mut self, offset: u32, value: i8) {
+    pub fn cmp_gs(&mut self, offset: u32, value: i8) {
         self.gs_op(0x83, Gpr(7), offset);
         self.bytes(&value.to_le_bytes());
     }
 
     /// `mov qword gs:[offset], 0`
-    pub(crate) fn zero_gs(&mut self, offset: u32) {
+    pub fn zero_gs(&mut self, offset: u32) {
         self.gs_op(0xc7, Gpr(0), offset);
         self.imm32(0);
     }
 
     /// `crc32 reg, qword gs:[offset]`, by r11
-    pub(crate) fn crc32_gs(&mut self, reg: Gpr, offset: u32) {
+    pub fn crc32_gs(&mut self, reg: Gpr, offset: u32) {
         debug_assert!(reg.high() == 0);
         self.bytes(&[0xf2, 0x49, 0x0f, 0x38, 0xf1]);
         self.slot_operand(reg.0, offset);
     }
 
     /// `setcc reg8`, with a REX prefix; `condition` is the low nibble of the opcode.
-    pub(crate) fn set_condition(&mut self, condition: u8, reg: Gpr) {
+    pub fn set_condition(&mut self, condition: u8, reg: Gpr) {
         self.bytes(&[0x40 | reg.high(), 0x0f, 0x90 | condition, 0xc0 | reg.low()]);
     }
 
     /// `movzx reg32, reg8`, with a REX prefix
-    pub(crate) fn zero_extend8(&mut self, reg: Gpr) {
+    pub fn zero_extend8(&mut self, reg: Gpr) {
         self.bytes(&[0x40 | reg.high() << 2 | reg.high(), 0x0f, 0xb6, 0xc0 | reg.low() << 3 | reg.low()]);
     }
 
     /// `movzx reg, al`
-    pub(crate) fn zero_extend_al(&mut self, reg: Gpr) {
+    pub fn zero_extend_al(&mut self, reg: Gpr) {
         self.bytes(&[0x48 | reg.high() << 2, 0x0f, 0xb6, 0xc0 | reg.low() << 3]);
     }
 
     /// `push value`, of five bytes, sign-extended
-    pub(crate) fn push_imm32(&mut self, value: u32) {
+    pub fn push_imm32(&mut self, value: u32) {
         self.bytes(&[0x68]);
         self.imm32(value);
     }
 
     /// `push [rip + d]`, with a distance to be patched; returns the field's offset.
-    pub(crate) fn push_literal(&mut self) -> usize {
+    pub fn push_literal(&mut self) -> usize {
         self.bytes(&[0xff, 0x35, 0, 0, 0, 0]);
         self.pos() - 4
     }
 
     /// `call rel32` with a field to be patched, which must have been aligned; returns the field's offset.
-    pub(crate) fn call(&mut self) -> usize {
+    pub fn call(&mut self) -> usize {
         self.bytes(&[CALL, 0, 0, 0, 0]);
         self.pos() - 4
     }
 
     /// `jecxz` with an 8-bit distance to be patched by [`Asm::patch_short`]; returns the field's offset.
-    pub(crate) fn jecxz(&mut self) -> usize {
+    pub fn jecxz(&mut self) -> usize {
         self.bytes(&[0x67]);
         self.jrcxz()
     }
 
     /// Fills up with traps until `full` says that it is enough.
-    pub(crate) fn fill_with_traps(&mut self, full: impl Fn(&Self) -> bool) {
+    pub fn fill_with_traps(&mut self, full: impl Fn(&Self) -> bool) {
         while !full(self) {
             self.bytes(&[TRAP]);
         }
     }
 
     /// Fills up with `n` bytes (at most 3) that do nothing.
-    pub(crate) fn nop(&mut self, n: usize) {
+    pub fn nop(&mut self, n: usize) {
         self.bytes(match n {
             0 => &[],
             1 => &[0x90],
@@ -393,7 +396,7 @@ impl Asm {
 
     /// Makes sure that a 32-bit field `ahead` bytes further on does not cross a cache line, so that it can be patched by
     /// one store while other threads run the code.
-    pub(crate) fn align_field(&mut self, ahead: usize) {
+    pub fn align_field(&mut self, ahead: usize) {
         let at = (self.here() + ahead as u64) & 63;
         if at > 60 {
             self.nop((64 - at) as usize);
@@ -401,40 +404,40 @@ impl Asm {
     }
 
     /// `jmp rel32` with a field to be patched; returns the field's offset.
-    pub(crate) fn jmp(&mut self) -> usize {
+    pub fn jmp(&mut self) -> usize {
         self.align_field(1);
         self.bytes(&[0xe9, 0, 0, 0, 0]);
         self.pos() - 4
     }
 
     /// `jcc rel32` with a field to be patched; returns the field's offset. `condition` is the low nibble of the opcode.
-    pub(crate) fn jcc(&mut self, condition: u8) -> usize {
+    pub fn jcc(&mut self, condition: u8) -> usize {
         self.align_field(2);
         self.bytes(&[0x0f, 0x80 | condition, 0, 0, 0, 0]);
         self.pos() - 4
     }
 
     /// `jrcxz` with an 8-bit distance to be patched by [`Asm::patch_short`]; returns the field's offset.
-    pub(crate) fn jrcxz(&mut self) -> usize {
+    pub fn jrcxz(&mut self) -> usize {
         self.bytes(&[0xe3, 0]);
         self.pos() - 1
     }
 
     /// `jmp rel8`, to be patched by [`Asm::patch_short`].
-    pub(crate) fn jmp_short(&mut self) -> usize {
+    pub fn jmp_short(&mut self) -> usize {
         self.bytes(&[0xeb, 0]);
         self.pos() - 1
     }
 
     /// Lets the 8-bit distance at `pos` lead here.
-    pub(crate) fn patch_short(&mut self, pos: usize) {
+    pub fn patch_short(&mut self, pos: usize) {
         let d = self.pos() - pos - 1;
         debug_assert!(d < 128);
         self.buf[pos] = d as u8;
     }
 
     /// `int3` with the number of its stub behind it.
-    pub(crate) fn stop(&mut self, stub: u32) {
+    pub fn stop(&mut self, stub: u32) {
         self.bytes(&[0xcc]);
         self.imm32(stub);
     }
