@@ -476,10 +476,11 @@ pub(crate) mod testing {
 
 #[cfg(test)]
 mod tests {
+    use grind_ptrace::Memory;
+
     use super::testing::Untranslated;
     use super::*;
     use crate::code_reader::CodeWindows;
-    use crate::tracee::Memory;
 
     const AT: u64 = 0x40_0000;
 

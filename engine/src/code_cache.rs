@@ -12,16 +12,17 @@ mod link;
 mod map;
 mod waiting;
 
+use grind_layout::registers::StolenRegisters;
+use grind_layout::shared_memory::SharedMemory;
+use grind_layout::{self as layout, SlotWord};
+use grind_ptrace::{Gadget, Home, Memory};
+
 use grind_asm::Asm;
 use grind_isa::decode::Insn;
 use grind_types::Module;
 use grind_types::hash::Map;
 use grind_types::own_memory::AHEAD;
 use grind_types::subject;
-
-use grind_layout::registers::StolenRegisters;
-use grind_layout::shared_memory::SharedMemory;
-use grind_layout::{self as layout, SlotWord};
 
 use dead::DeadStops;
 use fixed::Fixed;
@@ -43,7 +44,6 @@ use crate::fragment_table::{FragmentId, FragmentTable, StubKind, Way};
 use crate::hotness::Hotness;
 use crate::objects::Watched;
 use crate::trace::{SpaceId, TraceSettings};
-use crate::tracee::{Gadget, Home, Memory};
 
 /// Room that a chunk must have left before a batch is begun: the most that 64 blocks can take.
 const BATCH_ROOM: u64 = 4 << 20;

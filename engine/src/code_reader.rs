@@ -5,11 +5,10 @@
 //! Invariant: what a reader gives has been read from where it says. A window is made of runs of bytes, each the answer to one read;
 //! there is no place in it for bytes that nobody has read.
 
-use grind_types::hash::Map;
-
 use grind_isa::decode::CodeBytes;
+use grind_ptrace::Memory;
 
-use crate::tracee::Memory;
+use grind_types::hash::Map;
 
 /// Bytes of a window.
 const WINDOW: u64 = 1 << 14;

@@ -74,13 +74,14 @@ impl Hotness {
 
 #[cfg(test)]
 mod tests {
+    use grind_ptrace::Memory;
+
     use grind_layout::registers::StolenRegisters;
 
     use super::*;
     use crate::batch::Batch;
     use crate::batch::testing::Untranslated;
     use crate::code_reader::CodeWindows;
-    use crate::tracee::Memory;
 
     const AT: u64 = 0x40_0000;
 

@@ -10,13 +10,13 @@ use std::ops::Range;
 use grind_isa::cpuid;
 use grind_layout as layout;
 use grind_layout::shared_memory::SharedMemory;
+use grind_ptrace::maps::{self, Region};
+use grind_ptrace::{Gadget, Memory, RemoteError, Stopped};
 use grind_types::EngineError;
 use nix::libc;
 
 use crate::code_cache::{Chunk, CodeCache};
-use crate::maps::{self, Region};
 use crate::slots::SlotPool;
-use crate::tracee::{Gadget, Memory, RemoteError, Stopped};
 
 const MIB: u64 = 1 << 20;
 

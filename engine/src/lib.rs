@@ -15,8 +15,6 @@ mod hotness;
 mod image;
 mod launch;
 mod level1;
-mod mapped_files;
-mod maps;
 mod objects;
 mod orders;
 mod process;
@@ -25,7 +23,6 @@ mod slots;
 mod stacks;
 mod tick;
 mod trace_channel;
-mod tracee;
 mod transfer;
 
 pub mod api;

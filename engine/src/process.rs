@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Instant;
 
+use grind_ptrace::Memory;
 use grind_types::hash::Map;
 
 use crate::code_cache::CodeCache;
@@ -16,7 +17,6 @@ use crate::objects::Allocating;
 use crate::orders::Pace;
 use crate::slots::{SlotId, SlotPool};
 use crate::stacks::Stacks;
-use crate::tracee::Memory;
 
 /// What a thread is doing, as far as its next stop is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,11 +7,11 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use grind_ptrace::maps::Region;
+use grind_ptrace::{Memory, Regs};
 use grind_unwind::{Kind, Mapping, Method, Registers, Stack, Unwinder};
 
-use crate::maps::Region;
 use crate::trace::NativeFrame;
-use crate::tracee::{Memory, Regs};
 
 /// Bytes of a page.
 const PAGE: usize = 4096;

@@ -130,11 +130,12 @@ impl Batch {
 
 #[cfg(test)]
 mod tests {
+    use grind_ptrace::Memory;
+
     use grind_layout::registers::StolenRegisters;
 
     use super::*;
     use crate::code_reader::CodeWindows;
-    use crate::tracee::Memory;
 
     const AT: u64 = 0x40_0000;
 

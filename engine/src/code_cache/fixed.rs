@@ -6,9 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use grind_ptrace::Memory;
 use grind_types::hash::Map;
-
-use crate::tracee::Memory;
 
 /// See the module's description.
 #[derive(Clone, Debug, Default)]

@@ -5,6 +5,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use grind_ptrace::Memory;
+use grind_ptrace::maps::Region;
 use grind_types::MappedFile;
 use grind_types::Module;
 use grind_types::addr::GuestAddr;
@@ -12,9 +14,7 @@ use grind_types::addr::GuestAddr;
 use super::{CodeCache, ExecRange, Protected};
 use crate::code_reader::VSYSCALL_PAGE;
 use crate::emit;
-use crate::maps::Region;
 use crate::objects::Allocator;
-use crate::tracee::Memory;
 
 /// Up to where memory can be executed from `pc` on without a gap; `pc` itself, if it cannot.
 pub(super) fn executable_until(ranges: &[ExecRange], pc: u64) -> u64 {

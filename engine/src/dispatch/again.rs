@@ -10,6 +10,7 @@
 //! What must never happen: that a call is made again which a signal with a handler has interrupted, or job control. After an
 //! ignored signal, a call with a time limit ends with EINTR all the same: made again and again, it might never end.
 
+use grind_ptrace::{Regs, Stopped};
 use nix::libc;
 
 use super::Dispatcher;
@@ -17,7 +18,6 @@ use super::kinds::bit;
 use super::status::Status;
 use crate::process::Interrupted;
 use crate::recover::{self, CachePosition};
-use crate::tracee::{Regs, Stopped};
 
 /// Bytes of `syscall`.
 const SYSCALL_LEN: u64 = 2;
@@ -113,8 +113,9 @@ impl Dispatcher<'_> {
 
 #[cfg(test)]
 mod tests {
+    use grind_ptrace::no_regs;
+
     use super::*;
-    use crate::tracee::no_regs;
 
     fn regs(nr: i64, r10: u64, rdx: u64) -> Regs {
         Regs { orig_rax: nr as u64, rax: -i64::from(libc::EINTR) as u64, r10, rdx, ..no_regs() }

@@ -3,12 +3,13 @@
 //! Invariant: nothing is translated ahead that has to be read when it is needed (code that may change), or that depends on who has
 //! called (call contexts).
 
+use grind_ptrace::Memory;
+
 use super::Dispatcher;
 use crate::code_cache::CodeCache;
 use crate::follow::CallContextId;
 use crate::fragment_table::Way;
 use crate::orders::{Entry, Pace};
-use crate::tracee::Memory;
 
 impl Dispatcher<'_> {
     /// Thread `tid` has asked for the code at `pc`, in this way if by an indirect branch, and it is there. What it is likely to ask for

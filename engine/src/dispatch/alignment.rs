@@ -1,11 +1,11 @@
 //! Programs that have the processor check alignment (AC in RFLAGS). Records lie at multiples of four bytes, so emitted code would
 //! fault where it writes them: such an instruction runs without the check, for one step. The guest's own accesses keep it.
 
+use grind_ptrace::{How, Regs, Stop, Stopped};
 use iced_x86::{Decoder, DecoderOptions, Register};
 use nix::libc;
 
 use super::Dispatcher;
-use crate::tracee::{How, Regs, Stop, Stopped};
 
 /// The alignment check in RFLAGS.
 const AC: u64 = 1 << 18;

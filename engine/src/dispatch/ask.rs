@@ -6,6 +6,7 @@
 //! thread that was made to stand still goes on when the question has been answered, with whatever it had stopped for; one
 //! question is dealt with at a time.
 
+use grind_ptrace::{self as tracee, Regs, Stop, Stopped, Wait};
 use grind_types::Query;
 use grind_types::subject;
 use nix::libc;
@@ -18,7 +19,6 @@ use crate::code_cache::CodeCache;
 use crate::process::State;
 use crate::recover::{self, CachePosition};
 use crate::slots::{SlotId, SlotPool};
-use crate::tracee::{self, Regs, Stop, Stopped, Wait};
 
 /// What a thread's counters have counted that is not to be collected.
 #[derive(Debug, Default)]

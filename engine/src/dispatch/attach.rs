@@ -8,6 +8,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use grind_ptrace::maps::Region;
+use grind_ptrace::{self as tracee, Gadget, How, Memory, Stop, Stopped, Wait, is_sent};
 use grind_types::EngineError;
 use grind_types::subject;
 use nix::libc;
@@ -22,10 +24,8 @@ use crate::api::AtStart;
 use crate::code_cache::CodeCache;
 use crate::contexts::ThreadContexts;
 use crate::image::{self, Remote};
-use crate::maps::Region;
 use crate::process::State;
 use crate::slots::SlotPool;
-use crate::tracee::{self, Gadget, How, Memory, Stop, Stopped, Wait, is_sent};
 
 /// Bytes of `syscall`, and of `int 0x80`.
 const CALL_LEN: u64 = 2;

@@ -5,6 +5,7 @@
 use std::rc::Rc;
 
 use grind_layout::SlotWord;
+use grind_ptrace::{self as tracee, How, Memory, Regs, Stopped};
 use grind_types::hash::Map;
 use grind_types::subject;
 use nix::libc;
@@ -18,7 +19,6 @@ use crate::code_cache::CallStop;
 use crate::contexts::{Books, ThreadContexts};
 use crate::process::{Process, State, Thread};
 use crate::stacks::Stacks;
-use crate::tracee::{self, How, Memory, Regs, Stopped};
 
 impl Dispatcher<'_> {
     /// `t` has just created a thread or process.

@@ -3,12 +3,12 @@
 //! a step that faults has not been executed.
 
 use grind_layout::SlotWord;
+use grind_ptrace::{How, Regs, Stop, Stopped, register};
 use nix::libc;
 
 use super::Dispatcher;
 use crate::fragment_table::{NO_REG, STUB_BYTES, StateMapEntry, StubKind};
 use crate::recover::{self, Boundary, CachePosition};
-use crate::tracee::{How, Regs, Stop, Stopped, register};
 
 impl Dispatcher<'_> {
     /// Books what has been executed of a block that was left at `b`.

@@ -2,6 +2,7 @@
 //! then is written when it ends. The engine itself: nobody can lead the threads any more, so the program is killed, and what has
 //! been counted is written. It must never lose what can still be written, nor leave a guest behind.
 
+use grind_ptrace::{self as tracee, Wait};
 use grind_types::EngineError;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -9,7 +10,6 @@ use nix::unistd::Pid;
 use super::flush::Reason;
 use super::{Dispatcher, How};
 use crate::guard::caught;
-use crate::tracee::{self, Wait};
 
 /// So many waits in a row without news, of a tenth of a second, and nothing is waited for any more.
 const PATIENCE: u32 = 50;

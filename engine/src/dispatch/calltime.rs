@@ -5,12 +5,12 @@
 
 use std::time::Instant;
 
+use grind_ptrace::{How, Stopped};
 use grind_types::addr::GuestAddr;
 
 use super::Dispatcher;
 use super::flush::makes_again;
 use crate::trace::SystemCall;
-use crate::tracee::{How, Stopped};
 
 /// A system call that is being made.
 #[derive(Debug)]

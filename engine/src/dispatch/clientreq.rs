@@ -3,6 +3,7 @@
 //! `grind-client-requests`.
 
 use grind_client_requests::Request;
+use grind_ptrace::{Regs, Stopped};
 use grind_types::Query;
 use grind_types::addr::GuestAddr;
 use grind_types::subject;
@@ -11,7 +12,6 @@ use super::flush::Reason;
 use super::{Dispatcher, go_on};
 use crate::api::Instrumentation;
 use crate::process::{Process, State};
-use crate::tracee::{Regs, Stopped};
 
 /// The tools whose requests are served, by the names that drivers give.
 const CACHEGRIND: &str = "cachegrind";

@@ -8,6 +8,7 @@
 //! created it, at any time: when that one changes, it waits until all that follow it have changed.
 
 use grind_layout::{self as layout, CONTEXT_DEPTH, CONTEXT_STACK, CONTEXT_TABLE, SlotWord};
+use grind_ptrace::{self as tracee, How, Regs, Stopped};
 use nix::libc;
 
 use super::ask::{self, Uncollected};
@@ -19,7 +20,6 @@ use crate::process::{Process, State, Thread};
 
 use crate::fragment_table::StateMapEntry;
 use crate::slots::{SlotId, SlotPool};
-use crate::tracee::{self, How, Regs, Stopped};
 
 /// The most slots that a thread has beside its first one. Each costs some kernel memory, so beyond this a new context
 /// takes over the slot of the one that got its slot first.

@@ -4,12 +4,12 @@
 
 use std::rc::Rc;
 
+use grind_ptrace::{How, Stopped};
 use grind_types::subject;
 
 use super::Dispatcher;
 use crate::fragment_table::FragmentId;
 use crate::recover::Boundary;
-use crate::tracee::{How, Stopped};
 
 impl Dispatcher<'_> {
     /// The thread got to a block whose guest code has changed or gone.

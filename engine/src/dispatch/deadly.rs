@@ -9,12 +9,12 @@
 //! is left to it. Not covered: a thread that waits for the signal already when somebody else sends it, and is woken by something
 //! else before the thread that is to die of it.
 
+use grind_ptrace::{self as tracee, How, Stopped};
 use nix::libc;
 
 use super::Dispatcher;
 use super::kinds::bit;
 use super::status::Status;
-use crate::tracee::{self, How, Stopped};
 
 /// Calls that send signals, or wait for them.
 pub(super) const CALLS: [i64; 6] = [

@@ -7,8 +7,9 @@
 
 use std::io;
 
+use grind_ptrace::{self as tracee, Wait};
+
 use super::Dispatcher;
-use crate::tracee::{self, Wait};
 
 /// So many stops without a moment in which none waited, and threads take turns.
 const MANY: u64 = 16;

@@ -4,13 +4,13 @@
 //! Invariant: it dies natively before it executes anything else of its own.
 
 use grind_layout::SlotWord;
+use grind_ptrace::{How, Stopped};
 use nix::libc;
 
 use super::Dispatcher;
 use super::status::Status;
 use crate::api::Exit;
 use crate::process::State;
-use crate::tracee::{How, Stopped};
 
 /// Where no program has code.
 const NOWHERE: u64 = 8;

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use grind_ptrace::{self as tracee, How, Regs, Stop, Stopped};
 use grind_types::subject;
 use nix::libc;
 
@@ -18,7 +19,6 @@ use super::resume::middle;
 use super::trapflag;
 use crate::process::{Interrupted, State};
 use crate::recover::{self, Boundary, CachePosition};
-use crate::tracee::{self, How, Regs, Stop, Stopped};
 
 /// So many instructions of translated code at most are executed to get to the next block.
 const STEPS: usize = 200;

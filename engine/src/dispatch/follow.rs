@@ -9,6 +9,7 @@ use std::cell::RefCell;
 use std::time::Instant;
 
 use grind_layout::{self as layout, SlotWord};
+use grind_ptrace::{Regs, register};
 use nix::libc;
 
 use super::announce::announce;
@@ -22,7 +23,6 @@ use crate::code_cache::CodeCache;
 use crate::fragment_table::{FragmentId, StubKind};
 use crate::process::Process;
 use crate::slots::SlotId;
-use crate::tracee::{Regs, register};
 use crate::transfer::Transfer;
 
 /// What a transfer of control has led to.

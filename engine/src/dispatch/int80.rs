@@ -7,6 +7,7 @@
 //!
 //! Not covered: what these calls tell of limits (`getrlimit`) and of memory that is locked, and 32-bit handlers of signals.
 
+use grind_ptrace::{self as tracee, How, Memory, Regs, Stopped, is_sent};
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use nix::libc;
 
@@ -15,7 +16,6 @@ use super::signal::{called_from, caught};
 use super::{Dispatcher, again};
 use crate::fragment_table::FragmentId;
 use crate::process::State;
-use crate::tracee::{self, How, Memory, Regs, Stopped, is_sent};
 
 /// Bytes of the instruction.
 const LEN: u64 = 2;

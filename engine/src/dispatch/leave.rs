@@ -9,6 +9,7 @@
 use std::rc::Rc;
 
 use grind_layout::SlotWord;
+use grind_ptrace::{self as tracee, Stopped};
 use grind_types::subject;
 use nix::libc;
 
@@ -18,7 +19,6 @@ use super::flush::{Flush, Reason};
 use super::life::{personality, release};
 use crate::api::Exit;
 use crate::image::{self, Remote};
-use crate::tracee::{self, Stopped};
 
 impl Dispatcher<'_> {
     /// Process `pid` is to be left.

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use grind_isa::cpuid;
+use grind_ptrace::{self as tracee, Gadget, How, Memory, Stop, Stopped};
 use grind_types::Module;
 use grind_types::hash::Map;
 use grind_types::subject;
@@ -28,7 +29,6 @@ use crate::process::{Process, State, Thread};
 use crate::recover::{self, CachePosition};
 use crate::slots::SlotPool;
 use crate::stacks::Stacks;
-use crate::tracee::{self, Gadget, How, Memory, Stop, Stopped};
 
 impl Dispatcher<'_> {
     /// `PTRACE_EVENT_STOP`: a first stop, a group-stop, or the answer to an interrupt of ours.

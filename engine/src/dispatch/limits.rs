@@ -5,13 +5,13 @@
 //! A limit that was there before the program began is the kernel's business; the engine then makes do with less.
 
 use grind_layout as layout;
+use grind_ptrace::maps;
+use grind_ptrace::{How, Regs, Stopped};
 use nix::libc;
 
 use super::Dispatcher;
 use super::resume::{answer, run};
-use crate::maps;
 use crate::process::Process;
-use crate::tracee::{How, Regs, Stopped};
 
 /// Where in a thread's slot a `struct rlimit` may be put: behind the slot words.
 const LIMIT_OFFSET: u64 = 3072;

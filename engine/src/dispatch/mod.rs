@@ -57,6 +57,8 @@ use std::time::{Duration, Instant};
 
 use grind_isa::cpuid::{self, CpuModel};
 use grind_layout::{SlotWord, TARGET};
+use grind_ptrace::mapped_files::MappedFiles;
+use grind_ptrace::{self as tracee, How, Regs, Stop, Stopped, Wait, is_sent};
 use grind_types::EngineError;
 use grind_types::fault;
 use grind_types::hash::Map;
@@ -69,13 +71,11 @@ use crate::follow::CallContextId;
 use crate::fragment_table::{Emulate, FragmentId, StubKind, Way};
 use crate::guard::{self, CarefulSession};
 use crate::launch;
-use crate::mapped_files::MappedFiles;
 use crate::orders::Orders;
 use crate::process::{Interrupted, Process, State, Thread};
 use crate::tick::Ticks;
 use crate::trace::Sink;
 use crate::trace_channel::TraceChannel;
-use crate::tracee::{self, How, Regs, Stop, Stopped, Wait, is_sent};
 
 /// The driver is asked at least so often what it wants, as long as there are stops.
 const LOOK: Duration = Duration::from_millis(50);

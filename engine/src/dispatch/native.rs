@@ -2,6 +2,7 @@
 //! is active in a thread that begins to be recorded in the middle of things. Without it, that would have no callers, and would return
 //! to functions that nobody knows to have called it. It is told once, when recording begins. Nothing of the thread is changed.
 
+use grind_ptrace::{Regs, Stopped};
 use grind_unwind::Stack;
 
 use super::Dispatcher;
@@ -9,7 +10,6 @@ use super::announce::announce;
 use crate::code_cache::CodeCache;
 use crate::fragment_table::StubKind;
 use crate::recover::{self, CachePosition};
-use crate::tracee::{Regs, Stopped};
 
 impl Dispatcher<'_> {
     /// The frames of thread `tid`, whose registers are the guest's and which is at `pc`: `most` of them at most.

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use grind_layout::shared_memory::SharedMemory;
 use grind_layout::{SlotWord, TARGET};
+use grind_ptrace::{self as tracee, Wait};
 
 use super::Dispatcher;
 use crate::api::Beside;
@@ -26,7 +27,6 @@ use crate::emit::request::TAKEN;
 use crate::follow::CallContextId;
 use crate::fragment_table::StubKind;
 use crate::process::State;
-use crate::tracee::{self, Wait};
 
 /// So many stops in a row begin it.
 const STOPS: u32 = 3;

@@ -1,6 +1,6 @@
 //! What keeps signals from keeping a program from getting on. To deliver one takes the engine much longer than the kernel, so
 //! one that comes every few microseconds has come again by the time its handler has ended. So where the same signal has come
-//! twice and the thread has not moved in between, it is left alone for a spell ([`crate::tracee::spells`]) when it has been let
+//! twice and the thread has not moved in between, it is left alone for a spell ([`grind_ptrace::spells`]) when it has been let
 //! into the handler, and out of it, or past a signal that it ignores. The kernel keeps what comes meanwhile, as it does whenever
 //! a program is slow to take it.
 //!
@@ -12,13 +12,13 @@
 
 use std::time::{Duration, Instant};
 
+use grind_ptrace::{self as tracee, How, Stopped};
 use nix::libc;
 
 use super::Dispatcher;
 use super::kinds::{ASYNCHRONOUS, bit};
 use super::status::Status;
 use crate::tick::Ticks;
-use crate::tracee::{self, How, Stopped};
 
 /// As long as a delivery takes, roughly: so that half of the time is the program's.
 const SPELL: Duration = Duration::from_micros(100);

@@ -11,6 +11,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use grind_ptrace::maps;
+use grind_ptrace::{How, Regs, Stopped};
 use grind_types::subject;
 use nix::libc;
 
@@ -19,9 +21,7 @@ use super::kinds::address_of;
 use crate::code_cache::{CodeCache, Protected};
 use crate::fragment_table::FragmentId;
 use crate::image::Remote;
-use crate::maps;
 use crate::recover;
-use crate::tracee::{How, Regs, Stopped};
 
 impl Dispatcher<'_> {
     /// Whether a fault is a write to a page that has been protected.

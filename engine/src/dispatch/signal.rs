@@ -3,6 +3,7 @@
 //! registers, and the kernel builds the frame; the first instruction of the handler is then translated like any other code.
 //! A handler therefore sees original addresses, and may change the frame: `rt_sigreturn` restores whatever it says.
 
+use grind_ptrace::{self as tracee, How, Regs, Stop, Stopped, is_sent};
 use grind_types::subject;
 use nix::libc;
 
@@ -13,7 +14,6 @@ use super::trapflag::set_trap_flag;
 use super::{Dispatcher, again};
 use crate::process::State;
 use crate::recover::{self, Boundary, CachePosition};
-use crate::tracee::{self, How, Regs, Stop, Stopped, is_sent};
 
 /// Bytes of the kernel's `struct sigaction`: handler, flags, restorer, mask.
 pub(super) const ACTION_SIZE: usize = 32;

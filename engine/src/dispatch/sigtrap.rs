@@ -17,6 +17,7 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
+use grind_ptrace::{self as tracee, How, Regs, Stop, Stopped};
 use nix::libc;
 
 use super::Dispatcher;
@@ -27,7 +28,6 @@ use super::status::Status;
 use crate::code_cache::{CallStop, MASKS_LOOKED_AT};
 use crate::image::Remote;
 use crate::process::{Process, State};
-use crate::tracee::{self, How, Regs, Stop, Stopped};
 
 /// SIGTRAP's bit in a set of signals.
 const TRAP: u64 = bit(libc::SIGTRAP);

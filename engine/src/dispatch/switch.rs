@@ -3,6 +3,8 @@
 //! leaves at the boundary of an instruction before it changes, so that counts which follow from others are never half on one
 //! slot and half on the other.
 
+use grind_ptrace::{self as tracee, How, Regs, Stopped};
+
 use grind_layout::SlotWord;
 
 use super::flush::makes_again;
@@ -10,7 +12,6 @@ use super::kinds::ASYNCHRONOUS;
 use super::{Dispatcher, ask, clientreq, contexts};
 use crate::level1;
 use crate::process::State;
-use crate::tracee::{self, How, Regs, Stopped};
 
 impl Dispatcher<'_> {
     /// Starts or stops counting for the process of `t`, which is at a stub. `t` is handed back

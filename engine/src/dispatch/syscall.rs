@@ -6,15 +6,15 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use grind_layout::SlotWord;
+use grind_ptrace::maps;
+use grind_ptrace::{self as tracee, How, Regs, Stopped};
 use nix::libc;
 
 use super::resume::{answer, run};
 use super::{Dispatcher, life};
 use crate::api::Notice;
 use crate::image::Remote;
-use crate::maps;
 use crate::process::State;
-use crate::tracee::{self, How, Regs, Stopped};
 
 /// The longest argument vector that is looked at for `--trace-children-skip-by-arg`.
 const MAX_ARGS: u64 = 1 << 20;

@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 
 use grind_layout::{self as layout, SlotWord};
+use grind_ptrace::{Regs, Stopped, register};
 use grind_types::addr::GuestAddr;
 use nix::libc;
 
@@ -18,7 +19,6 @@ use crate::recover::Boundary;
 use crate::slots::SlotId;
 use crate::trace::{self, Done, Handler, LineReplaced, SiteKind, Target};
 use crate::trace_channel::TraceChannel;
-use crate::tracee::{Regs, Stopped, register};
 
 impl Dispatcher<'_> {
     /// Makes the slot that `t` is on ready for records. `None` if the thread died over it.

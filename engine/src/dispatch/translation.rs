@@ -7,6 +7,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use grind_ptrace::maps;
+use grind_ptrace::{self as tracee, Stopped};
 use grind_types::EngineError;
 use grind_types::Module;
 use grind_types::subject;
@@ -18,8 +20,6 @@ use crate::code_cache::CodeCache;
 use crate::follow::CallContextId;
 use crate::fragment_table::FragmentId;
 use crate::image::{self, Remote};
-use crate::maps;
-use crate::tracee::{self, Stopped};
 
 impl Dispatcher<'_> {
     /// The translation of `pc`, made now if need be. The thread may be asked to make system calls; `None` for it if it

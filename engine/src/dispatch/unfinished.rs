@@ -6,12 +6,12 @@
 //! ends it. (Nothing of ours that counts has either in its middle.)
 
 use grind_layout::{self as layout, SlotWord};
+use grind_ptrace::{Regs, Stopped, register};
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, OpKind, Register};
 
 use super::Dispatcher;
 use crate::level1::Words;
 use crate::recover::{self, CachePosition};
-use crate::tracee::{Regs, Stopped, register};
 
 /// So many instructions at most are between two boundaries and only count.
 const MOST: usize = 64;
@@ -137,8 +137,7 @@ mod tests {
     use dynasmrt::{DynasmApi, dynasm};
     use grind_asm::Asm;
     use grind_layout::registers::Gpr;
-
-    use crate::tracee::no_regs;
+    use grind_ptrace::no_regs;
 
     #[derive(Default)]
     struct Slot(HashMap<u64, u64>);

@@ -13,12 +13,13 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use grind_ptrace::{Regs, Stopped};
+
 use super::Dispatcher;
 use super::flush::Reason;
 use crate::api::Notice;
 use crate::code_cache::CodeCache;
 use crate::tick::Ticks;
-use crate::tracee::{Regs, Stopped};
 
 /// As long as it takes to translate anew what a program of some size uses.
 const QUIET: Duration = Duration::from_millis(50);

@@ -3,14 +3,14 @@
 //! has been reset. Never is anything written where there is no such address.
 
 use grind_isa::decode;
+use grind_ptrace::register;
+use grind_ptrace::{Regs, Stopped};
 use iced_x86::{Decoder, DecoderOptions, Register};
 
 use super::Dispatcher;
 use crate::code_cache::CodeCache;
 use crate::fragment_table::StubKind;
 use crate::process::Process;
-use crate::tracee::register;
-use crate::tracee::{Regs, Stopped};
 
 impl Dispatcher<'_> {
     /// Does what a stub within an instruction asks for; the thread goes on behind it.

@@ -1,6 +1,8 @@
 //! Whether the table of translations can say how large the largest block is: as many instructions as a block may have, of the
 //! kinds whose translations are longest.
 
+use grind_ptrace::Memory;
+
 use grind_isa::decode::MAX_INSNS;
 
 use super::{Emitter, Work};
@@ -9,7 +11,6 @@ use crate::batch::testing::Untranslated;
 use crate::code_reader::CodeWindows;
 use crate::fragment_table::{FragmentTable, NO_REG};
 use crate::trace::{CallTrace, FirstLevel, TraceSettings};
-use crate::tracee::Memory;
 
 const GUEST: u64 = 0x40_0000;
 

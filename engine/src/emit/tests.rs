@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use grind_layout::registers::StolenRegisters;
+use grind_ptrace::Memory;
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter};
 
 use super::{Emitter, Work, bridge};
@@ -13,7 +14,6 @@ use crate::code_reader::CodeWindows;
 use crate::follow::{CallKind, StackEffect};
 use crate::fragment_table::{FragmentTable, NO_COUNTER, StubKind};
 use crate::trace::{CallTrace, FirstLevel, TraceSettings};
-use crate::tracee::Memory;
 
 const GUEST: u64 = 0x40_0000;
 const CACHE: u64 = 0x5000_0000;

@@ -30,12 +30,12 @@ thread_local! {
 }
 
 /// Whether somebody has sent a signal: another process, the thread itself, a timer; and it is not because of an instruction.
-pub(crate) fn is_sent(info: &libc::siginfo_t) -> bool {
+pub fn is_sent(info: &libc::siginfo_t) -> bool {
     info.si_code <= 0
 }
 
 /// `tid` is to get this later.
-pub(crate) fn keep(tid: i32, info: libc::siginfo_t) {
+pub fn keep(tid: i32, info: libc::siginfo_t) {
     LATE.with_borrow_mut(|late| {
         let once = info.si_signo < FIRST_QUEUED;
         let waits = |l: &Late| l.tid == tid && l.info.si_signo == info.si_signo && !l.sent;
@@ -46,14 +46,14 @@ pub(crate) fn keep(tid: i32, info: libc::siginfo_t) {
 }
 
 /// What a signal says that `pid` of user `uid` has sent to a thread by `tgkill`.
-pub(crate) fn sent_by(signo: i32, pid: i32, uid: u32) -> libc::siginfo_t {
+pub fn sent_by(signo: i32, pid: i32, uid: u32) -> libc::siginfo_t {
     let mut words = [0; 32];
     [words[0], words[2], words[4], words[5]] = [signo as u32, libc::SI_TKILL as u32, pid as u32, uid];
     from_words(words)
 }
 
 /// What the sender says of a signal that is queued, by the bytes of its `siginfo_t`.
-pub(crate) fn said(signo: i32, bytes: &[u8; 128]) -> libc::siginfo_t {
+pub fn said(signo: i32, bytes: &[u8; 128]) -> libc::siginfo_t {
     let mut words = [0; 32];
     for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
         *word = u32::from_le_bytes(*bytes);
@@ -101,12 +101,12 @@ pub(super) fn arrived(t: &Stopped, signo: i32) {
 }
 
 /// `tid` has ended.
-pub(crate) fn ended(tid: i32) {
+pub fn ended(tid: i32) {
     LATE.with_borrow_mut(|late| late.retain(|l| l.tid != tid));
 }
 
 /// The thread `from` is called `to` from now on, since it has executed a program.
-pub(crate) fn renamed(from: i32, to: i32) {
+pub fn renamed(from: i32, to: i32) {
     if from != to {
         ended(to);
         LATE.with_borrow_mut(|late| late.iter_mut().filter(|l| l.tid == from).for_each(|l| l.tid = to));

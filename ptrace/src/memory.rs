@@ -9,7 +9,7 @@ use crate::maps::{self, Region};
 
 /// Access to one address space.
 #[derive(Debug)]
-pub(crate) struct Memory {
+pub struct Memory {
     pid: i32,
     file: File,
 }
@@ -26,18 +26,18 @@ impl grind_unwind::Memory for Memory {
 
 impl Memory {
     /// The memory of process (or thread) `pid`.
-    pub(crate) fn open(pid: i32) -> io::Result<Self> {
+    pub fn open(pid: i32) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))?;
         Ok(Self { pid, file })
     }
 
     /// What is mapped at present.
-    pub(crate) fn regions(&self) -> io::Result<Vec<Region>> {
+    pub fn regions(&self) -> io::Result<Vec<Region>> {
         maps::read(self.pid)
     }
 
     /// Reads as much of `buf` as is mapped from `addr` on; returns the number of bytes.
-    pub(crate) fn read(&self, addr: u64, buf: &mut [u8]) -> usize {
+    pub fn read(&self, addr: u64, buf: &mut [u8]) -> usize {
         let mut done = 0;
         while done < buf.len() {
             match self.file.read_at(&mut buf[done..], addr + done as u64) {
@@ -50,18 +50,18 @@ impl Memory {
     }
 
     /// Reads exactly `N` bytes.
-    pub(crate) fn array<const N: usize>(&self, addr: u64) -> Option<[u8; N]> {
+    pub fn array<const N: usize>(&self, addr: u64) -> Option<[u8; N]> {
         let mut buf = [0; N];
         (self.read(addr, &mut buf) == N).then_some(buf)
     }
 
     /// Reads a 64-bit word.
-    pub(crate) fn word(&self, addr: u64) -> Option<u64> {
+    pub fn word(&self, addr: u64) -> Option<u64> {
         self.array(addr).map(u64::from_le_bytes)
     }
 
     /// Reads bytes up to (without) a zero, at most `limit`.
-    pub(crate) fn c_string(&self, addr: u64, limit: usize) -> Option<Vec<u8>> {
+    pub fn c_string(&self, addr: u64, limit: usize) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         let mut at = addr;
         while out.len() < limit {
@@ -85,7 +85,7 @@ impl Memory {
     }
 
     /// Writes all of `bytes`.
-    pub(crate) fn write(&self, addr: u64, bytes: &[u8]) -> io::Result<()> {
+    pub fn write(&self, addr: u64, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all_at(bytes, addr)
     }
 }

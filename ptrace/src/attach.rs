@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 use super::{Gone, OPTIONS, Result, SUSPEND_SECCOMP, Stopped, interrupt, late, owed};
 
 /// Attaches to `tid`, which may be of any process, and tells it to stop. Nothing that it starts is attached to yet.
-pub(crate) fn join(tid: i32) -> io::Result<()> {
+pub fn join(tid: i32) -> io::Result<()> {
     ptrace::seize(Pid::from_raw(tid), ptrace::Options::empty()).map_err(io::Error::from)?;
     interrupt(tid);
     Ok(())
@@ -20,14 +20,14 @@ pub(crate) fn join(tid: i32) -> io::Result<()> {
 
 impl Stopped {
     /// From now on what the thread starts is attached to, too, and it is killed if grind dies.
-    pub(crate) fn follow(&self) -> Result<()> {
+    pub fn follow(&self) -> Result<()> {
         // SAFETY: the request takes no pointers.
         let r = unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, self.tid, 0usize, OPTIONS as usize) };
         if r < 0 { Err(Gone) } else { Ok(()) }
     }
 
     /// Whether its own filters of system calls can be suspended.
-    pub(crate) fn may_suspend_filters(&self) -> bool {
+    pub fn may_suspend_filters(&self) -> bool {
         // SAFETY: the requests take no pointers.
         unsafe {
             libc::ptrace(libc::PTRACE_SETOPTIONS, self.tid, 0usize, SUSPEND_SECCOMP as usize) == 0
@@ -36,7 +36,7 @@ impl Stopped {
     }
 
     /// Where its `struct rseq` is, if it has told the kernel of one (the kernel's `struct ptrace_rseq_configuration`).
-    pub(crate) fn rseq(&self) -> Option<u64> {
+    pub fn rseq(&self) -> Option<u64> {
         const GET_RSEQ_CONFIGURATION: libc::c_uint = 0x420f;
         let mut found = [0u64; 3];
         // SAFETY: the kernel writes at most as many bytes to `found` as it is told that there are.
@@ -45,7 +45,7 @@ impl Stopped {
     }
 
     /// Lets the thread go for good, with the signals that were kept for it.
-    pub(crate) fn leave(self) -> Result<()> {
+    pub fn leave(self) -> Result<()> {
         owed::settled(self.tid);
         late::send(self.tid);
         self.detach(0)

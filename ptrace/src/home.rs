@@ -29,7 +29,7 @@ use super::{Regs, Result, Stopped, gone, register};
 
 /// Where translated code lies in an address space.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Home(Rc<RefCell<Kept>>);
+pub struct Home(Rc<RefCell<Kept>>);
 
 #[derive(Clone, Debug, Default)]
 struct Kept {
@@ -39,17 +39,17 @@ struct Kept {
 
 impl Home {
     /// There is some here, too.
-    pub(crate) fn add(&self, range: Range<u64>) {
+    pub fn add(&self, range: Range<u64>) {
         self.0.borrow_mut().ranges.push(range);
     }
 
     /// What is emitted from now on, the first of all, takes these.
-    pub(crate) fn take(&self, stolen_registers: StolenRegisters) {
+    pub fn take(&self, stolen_registers: StolenRegisters) {
         self.0.borrow_mut().stolen_registers = stolen_registers;
     }
 
     /// The same in memory of its own.
-    pub(crate) fn copy(&self) -> Self {
+    pub fn copy(&self) -> Self {
         Self(Rc::new(RefCell::new(self.0.borrow().clone())))
     }
 
@@ -67,12 +67,12 @@ thread_local! {
 }
 
 /// `tid` runs code of `home` from now on.
-pub(crate) fn settle(tid: i32, home: &Home) {
+pub fn settle(tid: i32, home: &Home) {
     HOMES.with_borrow_mut(|homes| homes.insert(tid, home.clone()));
 }
 
 /// `tid` has ended, or is another program.
-pub(crate) fn leave(tid: i32) {
+pub fn leave(tid: i32) {
     HOMES.with_borrow_mut(|homes| homes.remove(&tid));
 }
 

@@ -17,8 +17,8 @@ use grind_types::MappedFile;
 use grind_types::mapped_file::{Stamp, open};
 use nix::libc;
 
+use crate::Memory;
 use crate::maps::Region;
-use crate::tracee::Memory;
 
 /// Descriptors of the program that are looked at for one that leads to the file.
 const MOST_DESCRIPTORS: usize = 256;
@@ -27,7 +27,7 @@ const COMPARED: u64 = 1 << 16;
 
 /// The files that are mapped at present, so that each is opened once, however many processes map it.
 #[derive(Debug, Default)]
-pub(crate) struct MappedFiles {
+pub struct MappedFiles {
     known: HashMap<((u32, u32), u64), Weak<MappedFile>>,
     /// The kernel does not let us open files by their mappings.
     by_name_only: bool,
@@ -37,7 +37,7 @@ pub(crate) struct MappedFiles {
 
 impl MappedFiles {
     /// The file behind a mapping of process `pid`; `None` if there is none.
-    pub(crate) fn of(&mut self, pid: i32, memory: &Memory, r: &Region) -> Option<Arc<MappedFile>> {
+    pub fn of(&mut self, pid: i32, memory: &Memory, r: &Region) -> Option<Arc<MappedFile>> {
         r.path()?;
         let key = (r.device, r.inode);
         if let Some(known) = self.known.get(&key).and_then(Weak::upgrade)
@@ -80,7 +80,7 @@ impl MappedFiles {
     }
 
     /// Says for which of these files names may be missing, because they are not what was mapped.
-    pub(crate) fn complain<'m>(
+    pub fn complain<'m>(
         &mut self,
         mapped: impl IntoIterator<Item = (&'m Path, &'m MappedFile)>,
         mut say: impl FnMut(String),

@@ -69,17 +69,17 @@ pub(super) fn gone(tid: i32) {
 }
 
 /// Whether there are any.
-pub(crate) fn spells() -> bool {
+pub fn spells() -> bool {
     SPELLS.with_borrow(|spells| !spells.is_empty())
 }
 
 /// What the program blocks in `tid`, if that runs with more blocked, in a spell.
-pub(crate) fn blocked_beneath(tid: i32) -> Option<u64> {
+pub fn blocked_beneath(tid: i32) -> Option<u64> {
     SPELLS.with_borrow(|spells| spells.iter().find(|s| s.tid == tid)?.running.map(|(_, mask)| mask))
 }
 
 /// The threads whose spells have just become long enough; each is told once.
-pub(crate) fn long_enough() -> Vec<i32> {
+pub fn long_enough() -> Vec<i32> {
     let over = |s: &&mut Spell| !s.told && s.running.is_some_and(|(since, _)| since.elapsed() >= s.left);
     SPELLS.with_borrow_mut(|spells| spells.iter_mut().filter(over).map(|s| (s.told = true, s.tid).1).collect())
 }

@@ -7,25 +7,32 @@ use std::path::PathBuf;
 
 /// One mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Region {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    pub(crate) read: bool,
-    pub(crate) write: bool,
-    pub(crate) exec: bool,
-    pub(crate) shared: bool,
+pub struct Region {
+    /// First address.
+    pub start: u64,
+    /// One past the last address.
+    pub end: u64,
+    /// It may be read.
+    pub read: bool,
+    /// It may be written to.
+    pub write: bool,
+    /// It may be executed.
+    pub exec: bool,
+    /// What is written to it is seen by others that map it.
+    pub shared: bool,
     /// File offset of `start`.
-    pub(crate) offset: u64,
+    pub offset: u64,
     /// Major and minor number of the device that the file is on.
-    pub(crate) device: (u32, u32),
-    pub(crate) inode: u64,
+    pub device: (u32, u32),
+    /// The number of the file on that device; 0 where there is none.
+    pub inode: u64,
     /// The file, or a name in brackets, or empty.
-    pub(crate) name: Vec<u8>,
+    pub name: Vec<u8>,
 }
 
 impl Region {
     /// The path of the file behind it.
-    pub(crate) fn path(&self) -> Option<PathBuf> {
+    pub fn path(&self) -> Option<PathBuf> {
         (self.name.first() == Some(&b'/')).then(|| {
             let name = self.name.strip_suffix(b" (deleted)").unwrap_or(&self.name);
             PathBuf::from(OsString::from_vec(name.to_vec()))
@@ -34,7 +41,7 @@ impl Region {
 }
 
 /// All mappings of a process, by address.
-pub(crate) fn read(pid: i32) -> std::io::Result<Vec<Region>> {
+pub fn read(pid: i32) -> std::io::Result<Vec<Region>> {
     let text = std::fs::read(format!("/proc/{pid}/maps"))?;
     Ok(text.split(|&b| b == b'\n').filter_map(parse).collect())
 }
@@ -72,7 +79,7 @@ fn parse(line: &[u8]) -> Option<Region> {
 pub(crate) const USER_END: u64 = 0x7fff_ffff_f000;
 
 /// Free stretches between mappings, from `low` on, by address.
-pub(crate) fn gaps(regions: &[Region], low: u64) -> Vec<(u64, u64)> {
+pub fn gaps(regions: &[Region], low: u64) -> Vec<(u64, u64)> {
     let mut at = low;
     let mut out = Vec::new();
     for r in regions {

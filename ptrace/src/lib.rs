@@ -8,18 +8,20 @@ mod attach;
 mod first;
 mod home;
 mod late;
+pub mod mapped_files;
+pub mod maps;
 mod memory;
 mod owed;
 mod remote;
 mod spell;
 
-pub(crate) use attach::join;
-pub(crate) use first::is_first;
-pub(crate) use home::{Home, leave, settle};
-pub(crate) use late::{ended, is_sent, keep, renamed, said, sent_by};
-pub(crate) use memory::Memory;
-pub(crate) use remote::{Gadget, RemoteError};
-pub(crate) use spell::{blocked_beneath, long_enough, spells};
+pub use attach::join;
+pub use first::is_first;
+pub use home::{Home, leave, settle};
+pub use late::{ended, is_sent, keep, renamed, said, sent_by};
+pub use memory::Memory;
+pub use remote::{Gadget, RemoteError};
+pub use spell::{blocked_beneath, long_enough, spells};
 
 use std::cell::RefCell;
 use std::io;
@@ -32,10 +34,10 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 /// A thread's general registers, as ptrace names them.
-pub(crate) type Regs = libc::user_regs_struct;
+pub type Regs = libc::user_regs_struct;
 
 /// A general register by its hardware number.
-pub(crate) fn register(regs: &mut Regs, n: u8) -> &mut u64 {
+pub fn register(regs: &mut Regs, n: u8) -> &mut u64 {
     match n {
         0 => &mut regs.rax,
         1 => &mut regs.rcx,
@@ -58,14 +60,14 @@ pub(crate) fn register(regs: &mut Regs, n: u8) -> &mut u64 {
 
 /// The thread is gone (killed from outside): nothing more can be done with it, its end will be reported by `wait`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Gone;
+pub struct Gone;
 
 /// What ptrace answers.
-pub(crate) type Result<T> = std::result::Result<T, Gone>;
+pub type Result<T> = std::result::Result<T, Gone>;
 
 /// How a stopped thread goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
+pub enum How {
     /// Until the next stop.
     Continue,
     /// For one instruction, or to the first instruction of a signal handler.
@@ -78,7 +80,7 @@ pub(crate) enum How {
 
 /// Why a thread stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub enum Stop {
     /// A signal is about to be delivered.
     Signal(i32),
     /// Entry to or exit from a system call.
@@ -89,7 +91,7 @@ pub(crate) enum Stop {
 
 /// What `wait` tells.
 #[derive(Debug)]
-pub(crate) enum Wait {
+pub enum Wait {
     /// It stopped.
     Stopped(Stopped, Stop),
     /// It has ended with this status.
@@ -105,7 +107,7 @@ pub(crate) enum Wait {
 /// A thread in a ptrace stop.
 #[derive(Debug)]
 #[must_use = "a stopped thread stays stopped until it is resumed"]
-pub(crate) struct Stopped {
+pub struct Stopped {
     tid: i32,
 }
 
@@ -118,7 +120,7 @@ const RIP_OFFSET: usize = std::mem::offset_of!(Regs, rip);
 
 impl Stopped {
     /// The kernel's thread id.
-    pub(crate) fn tid(&self) -> i32 {
+    pub fn tid(&self) -> i32 {
         self.tid
     }
 
@@ -127,21 +129,21 @@ impl Stopped {
     }
 
     /// All general registers, as the program has them but for those that translated code holds for a while.
-    pub(crate) fn regs(&self) -> Result<Regs> {
+    pub fn regs(&self) -> Result<Regs> {
         let mut regs = self.raw_regs()?;
         home::show(self, &mut regs)?;
         Ok(regs)
     }
 
     /// Sets all general registers.
-    pub(crate) fn set_regs(&self, regs: &Regs) -> Result<()> {
+    pub fn set_regs(&self, regs: &Regs) -> Result<()> {
         let mut regs = *regs;
         home::hide(self, &mut regs)?;
         self.set_raw_regs(regs)
     }
 
     /// All general registers, as the kernel has them: in translated code some are ours.
-    pub(crate) fn raw_regs(&self) -> Result<Regs> {
+    pub fn raw_regs(&self) -> Result<Regs> {
         gone(ptrace::getregs(self.pid()))
     }
 
@@ -150,12 +152,12 @@ impl Stopped {
     }
 
     /// The instruction pointer alone.
-    pub(crate) fn rip(&self) -> Result<u64> {
+    pub fn rip(&self) -> Result<u64> {
         gone(ptrace::read_user(self.pid(), RIP_OFFSET as ptrace::AddressType)).map(|v| v as u64)
     }
 
     /// Sets the instruction pointer alone.
-    pub(crate) fn set_rip(&self, rip: u64) -> Result<()> {
+    pub fn set_rip(&self, rip: u64) -> Result<()> {
         let now = self.rip()?;
         if home::is_translated(self.tid, rip) != home::is_translated(self.tid, now) || home::differs(self, now, rip) {
             return self.set_regs(&Regs { rip, ..self.regs()? });
@@ -164,27 +166,27 @@ impl Stopped {
     }
 
     /// The signal that is about to be delivered.
-    pub(crate) fn siginfo(&self) -> Result<libc::siginfo_t> {
+    pub fn siginfo(&self) -> Result<libc::siginfo_t> {
         gone(ptrace::getsiginfo(self.pid()))
     }
 
     /// Changes the signal that is about to be delivered.
-    pub(crate) fn set_siginfo(&self, info: &libc::siginfo_t) -> Result<()> {
+    pub fn set_siginfo(&self, info: &libc::siginfo_t) -> Result<()> {
         gone(ptrace::setsiginfo(self.pid(), info))
     }
 
     /// The number that came with an event: a new thread's id, the former id at exec, the exit status.
-    pub(crate) fn event_message(&self) -> Result<u64> {
+    pub fn event_message(&self) -> Result<u64> {
         gone(ptrace::getevent(self.pid())).map(|v| v as u64)
     }
 
     /// Whether it stands in a stop of this event: not if it has been killed since.
-    pub(crate) fn stands_at(&self, event: i32) -> bool {
+    pub fn stands_at(&self, event: i32) -> bool {
         self.siginfo().is_ok_and(|i| i.si_code == event << 8 | libc::SIGTRAP)
     }
 
     /// Whether it has been killed since it stopped. It goes on by itself then, and its end will be told.
-    pub(crate) fn has_been_killed(&self) -> bool {
+    pub fn has_been_killed(&self) -> bool {
         self.rip().is_err() || self.stands_at(libc::PTRACE_EVENT_EXIT)
     }
 
@@ -197,7 +199,7 @@ impl Stopped {
 
     /// The set of blocked signals, bit n-1 for signal n.
     #[allow(unsafe_code)]
-    pub(crate) fn sigmask(&self) -> Result<u64> {
+    pub fn sigmask(&self) -> Result<u64> {
         let mut mask = 0u64;
         // SAFETY: the kernel writes 8 bytes (the size given) to `mask`, which is 8 bytes long and outlives the call.
         let r = unsafe { libc::ptrace(libc::PTRACE_GETSIGMASK, self.tid, 8usize, &raw mut mask) };
@@ -206,7 +208,7 @@ impl Stopped {
 
     /// Sets the blocked signals.
     #[allow(unsafe_code)]
-    pub(crate) fn set_sigmask(&self, mask: u64) -> Result<()> {
+    pub fn set_sigmask(&self, mask: u64) -> Result<()> {
         // SAFETY: the kernel reads 8 bytes (the size given) from `mask`, which is 8 bytes long and outlives the call.
         let r = unsafe { libc::ptrace(libc::PTRACE_SETSIGMASK, self.tid, 8usize, &raw const mask) };
         if r < 0 { Err(Gone) } else { Ok(()) }
@@ -214,7 +216,7 @@ impl Stopped {
 
     /// Lets the thread go on, delivering `signal` (0: none) where the stop allows it. If it was told to stop and has not
     /// done so yet, it does before it executes anything.
-    pub(crate) fn resume(self, how: How, signal: i32) -> Result<()> {
+    pub fn resume(self, how: How, signal: i32) -> Result<()> {
         // (Whoever takes a step is in the middle of something.)
         if how == How::Continue || how == How::Syscall {
             late::send(self.tid);
@@ -226,7 +228,7 @@ impl Stopped {
     }
 
     /// As [`Self::resume`], but without the signals that were kept for the thread: it is in the middle of something.
-    pub(crate) fn resume_midway(self, how: How, signal: i32) -> Result<()> {
+    pub fn resume_midway(self, how: How, signal: i32) -> Result<()> {
         if how != How::Listen && owed::stops(self.tid) {
             interrupt(self.tid);
         }
@@ -235,14 +237,14 @@ impl Stopped {
 
     /// As [`Self::resume`] without a signal, but these are blocked, too, until it has run for as long as this, if it is interrupted
     /// then ([`long_enough`]), makes a system call, or stops for something that is not the engine's.
-    pub(crate) fn resume_undisturbed(self, blocked: u64, long: Duration) -> Result<()> {
+    pub fn resume_undisturbed(self, blocked: u64, long: Duration) -> Result<()> {
         spell::begin(self.tid, blocked, long);
         self.resume(How::Continue, 0)
     }
 
     /// Lets the thread finish what it is in the middle of: a step, or a fault whose signal is still to come. It is told to
     /// stop once it has stopped for that.
-    pub(crate) fn finish(self, how: How) -> Result<()> {
+    pub fn finish(self, how: How) -> Result<()> {
         owed::told(self.tid);
         self.go(how, 0)
     }
@@ -264,14 +266,14 @@ impl Stopped {
     }
 
     /// Lets the thread go for good, untraced, delivering `signal` (0: none).
-    pub(crate) fn detach(self, signal: i32) -> Result<()> {
+    pub fn detach(self, signal: i32) -> Result<()> {
         gone(ptrace::detach(self.pid(), Signal::try_from(signal).ok()))
     }
 
     /// Resumes and waits until this same thread stops again; other threads stay as they are. A stop that somebody has asked
     /// for, or a signal that stops the process, is passed over: the thread is told to stop again when it is resumed. A signal
     /// that somebody has sent is kept until the thread goes on by itself. If it ends, the next wait tells of that.
-    pub(crate) fn resume_and_wait(self, how: How, signal: i32) -> Result<(Self, Stop)> {
+    pub fn resume_and_wait(self, how: How, signal: i32) -> Result<(Self, Stop)> {
         let tid = self.tid;
         let mut signal = signal;
         let from = self.rip()?;
@@ -325,7 +327,7 @@ fn seen_end(tid: i32) -> Option<Wait> {
 
 /// Waits for any traced thread, and for a child that is not traced any more. (Not with WCONTINUED: a tracer takes that news
 /// away from the real parent.)
-pub(crate) fn wait_any() -> io::Result<Wait> {
+pub fn wait_any() -> io::Result<Wait> {
     wait(-1, libc::__WALL | libc::WUNTRACED)
 }
 
@@ -377,28 +379,28 @@ fn is_zombie(tid: i32) -> bool {
 }
 
 /// Waits for one thread, but not for long: `None` if it does not stop, as a thread that the kernel does not interrupt.
-pub(crate) fn wait_briefly(tid: i32) -> Option<Wait> {
+pub fn wait_briefly(tid: i32) -> Option<Wait> {
     wait_within(tid, Duration::from_millis(200))
 }
 
 /// What happens to one thread, if anything does in that time.
-pub(crate) fn wait_within(tid: i32, limit: Duration) -> Option<Wait> {
+pub fn wait_within(tid: i32, limit: Duration) -> Option<Wait> {
     look(tid, libc::__WALL, limit)
 }
 
 /// What has happened to one thread, if anything has.
-pub(crate) fn wait_now(tid: i32) -> Option<Wait> {
+pub fn wait_now(tid: i32) -> Option<Wait> {
     let nothing = |w: &Wait| matches!(w, Wait::Interrupted | Wait::Nothing);
     wait(tid, libc::__WALL | libc::WUNTRACED | libc::WNOHANG).ok().filter(|w| !nothing(w))
 }
 
 /// What has happened to any thread, if anything has.
-pub(crate) fn wait_any_now() -> Option<Wait> {
+pub fn wait_any_now() -> Option<Wait> {
     wait(-1, libc::__WALL | libc::WUNTRACED | libc::WNOHANG).ok().filter(|w| !matches!(w, Wait::Interrupted))
 }
 
 /// As [`wait_any`], but not for long.
-pub(crate) fn wait_any_briefly() -> Option<Wait> {
+pub fn wait_any_briefly() -> Option<Wait> {
     look(-1, libc::__WALL | libc::WUNTRACED, Duration::from_millis(100))
 }
 
@@ -488,7 +490,7 @@ const OPTIONS: libc::c_int = libc::PTRACE_O_TRACESYSGOOD
     | libc::PTRACE_O_EXITKILL;
 
 /// Attaches to `pid` without stopping it; everything that it starts is attached too, and killed if grind dies.
-pub(crate) fn seize(pid: i32) -> io::Result<()> {
+pub fn seize(pid: i32) -> io::Result<()> {
     ptrace::seize(Pid::from_raw(pid), ptrace::Options::from_bits_truncate(OPTIONS)).map_err(io::Error::from)
 }
 
@@ -496,7 +498,7 @@ pub(crate) fn seize(pid: i32) -> io::Result<()> {
 static FILTERS: AtomicBool = AtomicBool::new(false);
 
 /// From now on the program's own filters (seccomp) are suspended during remote system calls, if the user may do that.
-pub(crate) fn expect_filters() {
+pub fn expect_filters() {
     FILTERS.store(true, Ordering::Relaxed);
 }
 
@@ -515,21 +517,23 @@ fn suspend_filters(tid: i32, yes: bool) {
 
 /// A thread that has stopped is to do so again (`PTRACE_EVENT_STOP`) once it is resumed, but not before it has finished what it
 /// is in the middle of ([`Stopped::finish`]).
-pub(crate) fn stops_later(tid: i32) {
+pub fn stops_later(tid: i32) {
     owed::told(tid);
 }
 
 /// Tells a thread to stop (`PTRACE_EVENT_STOP`), running or not: it does so when it has come to an end of what it is in the
 /// middle of, whatever else it stops for on the way.
 #[allow(unsafe_code)]
-pub(crate) fn interrupt(tid: i32) {
+pub fn interrupt(tid: i32) {
     owed::told(tid);
     // SAFETY: the request takes no pointers. A thread that is gone needs no stop.
     unsafe { libc::ptrace(libc::PTRACE_INTERRUPT, tid, 0usize, 0usize) };
 }
-/// All of them zero.
-#[cfg(test)]
-pub(crate) fn no_regs() -> Regs {
+
+/// All registers zero: for tests.
+#[doc(hidden)]
+#[must_use]
+pub fn no_regs() -> Regs {
     Regs {
         r15: 0,
         r14: 0,

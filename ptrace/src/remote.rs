@@ -8,8 +8,9 @@ use super::{How, Regs, Stop, Stopped};
 /// A place in the guest from which system calls are made: `syscall; int3`, and, in the code cache, the same with `int 0x80` a
 /// little behind; or a `syscall` of the guest's own, over which a thread is stepped, so that nothing has to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Gadget {
-    pub(crate) at: u64,
+pub struct Gadget {
+    /// Where the instruction is.
+    pub at: u64,
     borrowed: bool,
 }
 
@@ -18,7 +19,7 @@ pub(crate) const GADGET: [u8; 3] = [0x0f, 0x05, 0xcc];
 
 /// Why a remote system call gave no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RemoteError {
+pub enum RemoteError {
     /// The kernel's errno.
     Errno(i32),
     /// The thread died.
@@ -27,36 +28,36 @@ pub(crate) enum RemoteError {
 
 impl Gadget {
     /// The bytes of a gadget are at `at`.
-    pub(crate) const fn new(at: u64) -> Self {
+    pub const fn new(at: u64) -> Self {
         Self { at, borrowed: false }
     }
 
     /// A `syscall` of the guest's own is at `at`.
-    pub(crate) const fn borrowed(at: u64) -> Self {
+    pub const fn borrowed(at: u64) -> Self {
         Self { at, borrowed: true }
     }
 
     /// Bytes to be put where the gadget is to be.
-    pub(crate) const BYTES: [u8; 3] = GADGET;
+    pub const BYTES: [u8; 3] = GADGET;
 
     /// `int 0x80; int3`.
-    pub(crate) const INT80_BYTES: [u8; 3] = [0xcd, 0x80, 0xcc];
+    pub const INT80_BYTES: [u8; 3] = [0xcd, 0x80, 0xcc];
 
     /// How far behind they are.
-    pub(crate) const INT80_OFFSET: u64 = 8;
+    pub const INT80_OFFSET: u64 = 8;
 
     /// Bytes that are kept for all of it, up to behind the last `int3`.
-    pub(crate) const LEN: u64 = 16;
+    pub const LEN: u64 = 16;
 
     /// Where they are.
-    pub(crate) fn int80(self) -> u64 {
+    pub fn int80(self) -> u64 {
         self.at + Self::INT80_OFFSET
     }
 
     /// Lets `t` make system call `nr`. The registers are as before afterwards.
     ///
     /// The thread is handed back unless it died.
-    pub(crate) fn call(self, t: Stopped, nr: i64, args: [u64; 6]) -> (Option<Stopped>, Result<u64, RemoteError>) {
+    pub fn call(self, t: Stopped, nr: i64, args: [u64; 6]) -> (Option<Stopped>, Result<u64, RemoteError>) {
         match self.try_call(t, nr, args) {
             Ok((t, value)) => {
                 let r = if value as i64 >= -4095 && (value as i64) < 0 {
