@@ -15,10 +15,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
-use grind_engine::trace::{
+use grind_symbols::Data;
+use grind_trace::{
     BORN_WORDS, DIED_WORDS, OBJECT_BORN, OBJECT_DIED, OBJECT_FREED, OBJECT_IN_QUESTION, OBJECT_KEPT, OBJECT_MOVED,
 };
-use grind_symbols::Data;
 
 use blocks::Blocks;
 pub use images::{Image, Images, Reader};

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cg_sim::{Geometries, LastLevel};
-use grind_engine::trace::{
+use grind_trace::{
     BORN_WORDS, CONTEXT_SITE, DIED_WORDS, Done, OBJECT_BORN, OBJECT_DIED, Sink, Site, SiteKind, SpaceId, Special,
     Target,
 };

@@ -7,11 +7,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 pub use grind_isa::cpuid::CpuModel;
+pub use grind_trace::objects::Allocator;
 use grind_types::addr::GuestAddr;
 use grind_types::{Module, Query};
 
 use crate::counts::Counts;
-pub use crate::objects::Allocator;
 
 /// The program to run: resolved by the driver, which has also checked that it can be executed.
 #[derive(Clone, Debug)]
@@ -50,8 +50,8 @@ pub struct Settings {
     /// Bytes of executable files from which on calls and returns of translated code are calls and returns of the processor's
     /// own, where nobody follows them: it cannot remember where those of large programs lead.
     pub pairs_from: u64,
-    /// What is recorded for a [`crate::trace::Sink`], if one is given.
-    pub trace: crate::trace::TraceSettings,
+    /// What is recorded for a [`grind_trace::Sink`], if one is given.
+    pub trace: grind_trace::TraceSettings,
     /// Whether the guest's requests to change the context of the statistics are served.
     pub contexts: bool,
     /// When code is translated without the program having to stop.

@@ -19,6 +19,9 @@ use grind_ptrace::{Gadget, Home, Memory};
 
 use grind_asm::Asm;
 use grind_isa::decode::Insn;
+use grind_trace::follow::CallContextId;
+use grind_trace::objects::Watched;
+use grind_trace::{SpaceId, TraceSettings};
 use grind_types::Module;
 use grind_types::hash::Map;
 use grind_types::own_memory::AHEAD;
@@ -39,11 +42,8 @@ use crate::code_reader::{CodeWindows, VSYSCALL_PAGE};
 use crate::emit::PairCode as _;
 use crate::emit::request::{self, Requests};
 use crate::emit::{self, Emitter, Work, miss_path, stack};
-use crate::follow::CallContextId;
 use crate::fragment_table::{FragmentId, FragmentTable, StubKind, Way};
 use crate::hotness::Hotness;
-use crate::objects::Watched;
-use crate::trace::{SpaceId, TraceSettings};
 
 /// Room that a chunk must have left before a batch is begun: the most that 64 blocks can take.
 const BATCH_ROOM: u64 = 4 << 20;

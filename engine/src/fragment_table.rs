@@ -10,14 +10,14 @@ use std::collections::HashMap;
 
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
+use grind_trace::follow::{self, CallContextId, TOTALS};
+use grind_trace::{self as trace, SiteKind};
 use grind_types::StaticEvents;
 use grind_types::hash::Map;
 use grind_types::own_memory::{self, AHEAD};
 
 use crate::distances::Distances;
-use crate::follow::{self, CallContextId, TOTALS};
 use crate::hotness::Hotness;
-use crate::trace::{self, SiteKind};
 use page::Page;
 pub(crate) use way::Way;
 

@@ -12,13 +12,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use grind_trace::follow::{Book, CallContext, Calls, Counts, Names, Outcome};
+use grind_trace::objects::Allocator;
+use grind_trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
 use grind_types::addr::GuestAddr;
 use grind_types::{Module, Query};
 
 use crate::api::{ControlRequest, FirstProcess, Instrumentation, Notice, ProcessReport, Session, Tally};
-use crate::follow::{Book, CallContext, Calls, Counts, Names, Outcome};
-use crate::objects::Allocator;
-use crate::trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
 
 /// Does `act`; a panic is an error with its message.
 pub(crate) fn caught<T>(act: impl FnOnce() -> T) -> Result<T, String> {

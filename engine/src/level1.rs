@@ -5,8 +5,9 @@
 
 use grind_layout::{self as layout, SlotWord};
 
+use grind_trace::{FirstLevel, LineReplaced};
+
 use crate::emit::miss_path::Repeat;
-use crate::trace::{FirstLevel, LineReplaced};
 
 /// Where the state is: 64-bit words by their offset in a slot.
 pub(crate) trait Words {
@@ -292,9 +293,9 @@ mod tests {
     use cg_sim::context::{ContextLastLevel, ContextLevel1};
     use cg_sim::usage::{Cost, Level, Owner, Residents, Usage, UsageLastLevel};
     use cg_sim::{Geometries, Geometry, LastLevel, Level1, Port, Served};
+    use grind_trace::Target;
 
     use super::*;
-    use crate::trace::Target;
 
     #[derive(Default)]
     struct Memory(HashMap<u64, u64>);

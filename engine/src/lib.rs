@@ -15,7 +15,6 @@ mod hotness;
 mod image;
 mod launch;
 mod level1;
-mod objects;
 mod orders;
 mod process;
 mod recover;
@@ -23,12 +22,10 @@ mod slots;
 mod stacks;
 mod tick;
 mod trace_channel;
-mod transfer;
 
 pub mod api;
-pub mod follow;
-pub mod trace;
 
+use grind_trace::Sink;
 use grind_types::EngineError;
 
 use dispatch::Target;
@@ -52,7 +49,7 @@ pub fn run_traced(
     program: &Program,
     settings: &Settings,
     session: &mut dyn Session,
-    sink: Box<dyn trace::Sink>,
+    sink: Box<dyn Sink>,
 ) -> Result<Exit, EngineError> {
     dispatch::run(Target::Program(program), settings, session, Some(sink))
 }
@@ -66,7 +63,7 @@ pub fn attach(
     pid: i32,
     settings: &Settings,
     session: &mut dyn Session,
-    sink: Option<Box<dyn trace::Sink>>,
+    sink: Option<Box<dyn Sink>>,
 ) -> Result<Exit, EngineError> {
     dispatch::run(Target::Process(pid), settings, session, sink)
 }

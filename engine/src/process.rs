@@ -7,13 +7,13 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use grind_ptrace::Memory;
+use grind_trace::follow::Frame;
+use grind_trace::objects::Allocating;
 use grind_types::hash::Map;
 
 use crate::code_cache::CodeCache;
 use crate::contexts::{Books, ThreadContexts};
-use crate::follow::Frame;
 use crate::fragment_table::FragmentId;
-use crate::objects::Allocating;
 use crate::orders::Pace;
 use crate::slots::{SlotId, SlotPool};
 use crate::stacks::Stacks;

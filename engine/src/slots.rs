@@ -14,12 +14,12 @@ use std::sync::Arc;
 
 use grind_layout::shared_memory::SharedMemory;
 use grind_layout::{self as layout, SlotWord};
+use grind_trace::FirstLevel;
+use grind_trace::follow::{Calls, Frame, NO_CALL_EDGE, TOTALS, WINDOW};
 use grind_types::hash::Map;
 use nix::fcntl::{FallocateFlags, fallocate};
 
-use crate::follow::{Calls, Frame, NO_CALL_EDGE, TOTALS, WINDOW};
 use crate::level1::{self, Words};
-use crate::trace::FirstLevel;
 use mapped::Mapped;
 pub(crate) use trace::Segment;
 

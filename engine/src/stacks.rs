@@ -9,9 +9,8 @@ use std::collections::HashMap;
 
 use grind_ptrace::maps::Region;
 use grind_ptrace::{Memory, Regs};
+use grind_trace::NativeFrame;
 use grind_unwind::{Kind, Mapping, Method, Registers, Stack, Unwinder};
-
-use crate::trace::NativeFrame;
 
 /// Bytes of a page.
 const PAGE: usize = 4096;

@@ -9,13 +9,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use grind_layout as layout;
+use grind_trace::follow::{Book, Names};
+use grind_trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
 use grind_types::hash::Map;
 use grind_types::{Module, Query};
 
-use crate::follow::{Book, Names};
 use crate::guard::{CarefulSink, Health};
 use crate::slots::Segment;
-use crate::trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
 
 /// Full buffers that may wait for the sink before the guest has to.
 const QUEUE: usize = 2;
@@ -361,8 +361,9 @@ fn deliver(sink: &mut dyn Sink, buffer: &mut Vec<u32>, message: Message) {
 
 #[cfg(test)]
 mod tests {
+    use grind_trace::follow::{CallContext, CallContextId, CallEdge, CallKind};
+
     use super::*;
-    use crate::follow::{CallContext, CallContextId, CallEdge, CallKind};
 
     /// Words, and how many call contexts and call edges were known.
     type Seen = (Vec<u32>, usize, usize);

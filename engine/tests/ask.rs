@@ -11,13 +11,13 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use grind_engine::trace::TraceSettings;
 use grind_engine::{
     Beside, ControlRequest, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Program, Session, Settings,
     Wanted,
 };
 use grind_isa::cpuid::CpuModel;
 use grind_tests::{apart, tools};
+use grind_trace::TraceSettings;
 use grind_types::Query;
 
 /// Instructions by address.

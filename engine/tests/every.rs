@@ -15,8 +15,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use grind_isa::cpuid::CpuModel;
+use grind_trace::{Done, EveryAccess, Sink, Site, SiteKind, SpaceId, Special, Target, TraceSettings};
 
-use grind_engine::trace::{Done, EveryAccess, Sink, Site, SiteKind, SpaceId, Special, Target, TraceSettings};
 use grind_engine::{Beside, Exit, Instrumentation, Notice, ProcessReport, Program, Session, Settings};
 use grind_tests::apart;
 use grind_tests::build::Source;

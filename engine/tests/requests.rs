@@ -11,9 +11,9 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use grind_engine::trace::{FirstLevel, Sink, Site, SpaceId, Special, TraceSettings};
 use grind_engine::{Beside, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Program, Session, Settings};
 use grind_isa::cpuid::CpuModel;
+use grind_trace::{FirstLevel, Sink, Site, SpaceId, Special, TraceSettings};
 
 /// Instructions by address.
 type Counts = HashMap<u64, u64>;

@@ -19,9 +19,9 @@ use grind_analysis::cycles::Cycles;
 use grind_analysis::objects::Reader;
 use grind_analysis::simulator::Simulator;
 use grind_analysis::source::Sources;
-use grind_engine::follow::bus_total;
-use grind_engine::trace::{CallTrace, Sink};
 use grind_engine::{AtStart, Exit, Program, Session, Settings};
+use grind_trace::follow::bus_total;
+use grind_trace::{CallTrace, Sink};
 use grind_types::{EngineError, fault};
 
 use crate::attach::Visit;

@@ -26,9 +26,9 @@ use grind_analysis::saved::Saved;
 use grind_analysis::simulator::Findings;
 use grind_analysis::symbolizer::{self, Symbolizer};
 use grind_engine::{
-    Allocator, ContextCounts, ControlRequest, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Session,
-    Tally, Wanted,
+    ContextCounts, ControlRequest, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Session, Tally, Wanted,
 };
+use grind_trace::objects::Allocator;
 use grind_types::addr::GuestAddr;
 use grind_types::{Module, Query, fault};
 use nix::sys::signal::Signal;

@@ -11,8 +11,7 @@ use cg_sim::usage::{LinesDiffer, Usage};
 use cg_sim::{Geometries, Geometry};
 use grind_analysis::callgrind::settings::CacheUse;
 use grind_analysis::counts::Events;
-
-use grind_engine::trace::{EveryAccess, FirstLevel, TraceSettings};
+use grind_trace::{EveryAccess, FirstLevel, TraceSettings};
 
 use crate::options::{Options, Tool};
 

@@ -383,11 +383,12 @@ mod tests {
     use grind_types::StaticEvents;
     use grind_types::addr::GuestAddr;
 
+    use grind_trace::Instruction;
+
     use super::*;
     use crate::callgrind::rows::{self, Program};
     use cg_calls::{Calls, Config, Profile};
     use cg_format::callgrind::{Names, PartHeader, Site as Entry};
-    use grind_engine::trace::Instruction;
 
     use crate::callgrind::columns::Columns;
 

@@ -6,7 +6,7 @@
 use cg_calls::{Packed, PackedPlaces};
 use cg_format::callgrind::EventSet;
 use cg_sim::writeback::Outcome;
-use grind_engine::follow::bus_total;
+use grind_trace::follow::bus_total;
 use grind_types::StaticEvents;
 
 /// What has missed a cache, or was mispredicted.
@@ -104,7 +104,7 @@ impl Columns {
         [0, dr, dw, bc, bi, self.bus.unwrap_or(0)]
     }
 
-    /// The totals that emitted code keeps where it follows calls, in the order of [`grind_engine::follow::Totals`].
+    /// The totals that emitted code keeps where it follows calls, in the order of [`grind_trace::follow::Totals`].
     #[must_use]
     pub fn kept(&self) -> [Option<usize>; 5] {
         let (dr, bc) = (self.accesses, self.branches);

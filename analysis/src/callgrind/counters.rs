@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use grind_engine::trace::{Instruction, Instructions};
+use grind_trace::{Instruction, Instructions};
 use grind_types::StaticEvents;
 
 use super::columns::Columns;

@@ -26,8 +26,8 @@ use std::sync::{Arc, Mutex};
 use cg_calls::Config;
 use cg_format::callgrind::{EventSet, SystemTime};
 use cg_sim::Geometries;
-use grind_engine::follow;
-use grind_engine::trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
+use grind_trace::follow;
+use grind_trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
 use grind_types::{Module, Query, fault};
 
 use super::code::Catalogue;

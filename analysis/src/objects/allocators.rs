@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use grind_engine::Allocator;
 use grind_symbols::Options;
+use grind_trace::objects::Allocator;
 use grind_types::{MappedFile, Module};
 
 use crate::mapped;

@@ -10,7 +10,7 @@ struct Block {
     /// As many as were asked for.
     bytes: u64,
     object: u32,
-    /// It may be gone, see [`grind_engine::trace::OBJECT_IN_QUESTION`].
+    /// It may be gone, see [`grind_trace::OBJECT_IN_QUESTION`].
     in_question: bool,
 }
 

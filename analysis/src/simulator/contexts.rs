@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use cg_sim::LastLevel;
 use cg_sim::context::ContextLastLevel;
 use cg_sim::usage::Level;
-use grind_engine::trace::{CONTEXT_SITE, CONTEXT_WORDS, LINE_LOADED, LINE_REUSED, LINE_WORDS, Site, SiteKind};
+use grind_trace::{CONTEXT_SITE, CONTEXT_WORDS, LINE_LOADED, LINE_REUSED, LINE_WORDS, Site, SiteKind};
 
 use super::{Finding, Found, HotKind, Process, Sites, accesses, missed_object, misses, word};
 use crate::contexts::Reuse;

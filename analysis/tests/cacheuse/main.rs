@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use grind_isa::cpuid::CpuModel;
+use grind_trace::{Block, CallTrace, EveryAccess, FirstLevel, Handler, Sink, Site, SpaceId, Special, TraceSettings};
 use grind_types::{Module, Query};
 
 use cg_format::callgrind::{Site as Place, laws, read_profile};
@@ -21,9 +22,6 @@ use grind_analysis::callgrind::dump_service::DumpService;
 use grind_analysis::callgrind::dumps::About;
 use grind_analysis::callgrind::settings::{CacheUse, Change, Settings as ControlRequests};
 use grind_analysis::callgrind::sink::Recorder;
-use grind_engine::trace::{
-    Block, CallTrace, EveryAccess, FirstLevel, Handler, Sink, Site, SpaceId, Special, TraceSettings,
-};
 use grind_engine::{Beside, Exit, Instrumentation, Notice, ProcessReport, Program, Session, Settings};
 use twin::{Costs, Found, Twin};
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use cg_calls::{ArcId, Calls, Config, CounterKey, JumpKind, RootChange, SiteId, Spot};
 use grind_analysis::callgrind::code::{Catalogue, Origin};
 use grind_analysis::callgrind::settings::Settings;
-use grind_engine::trace::{Block, Done, Handler, Sink, Site, SiteKind, SpaceId, Special, Target, Transfer};
+use grind_trace::{Block, Done, Handler, Sink, Site, SiteKind, SpaceId, Special, Target, Transfer};
 use grind_types::{Module, Query};
 
 /// AcCost1, SpLoss1, AcCost2, SpLoss2.

@@ -9,15 +9,15 @@ use std::time::Duration;
 use grind_layout as layout;
 use grind_ptrace::Memory;
 use grind_asm::Asm;
+use grind_trace::TraceSettings;
+use grind_trace::follow::CallContextId;
 use grind_types::subject;
 
 
 use super::CodeCache;
 use super::dead::DeadStops;
 use crate::emit::{miss_path, stack};
-use crate::follow::CallContextId;
 use crate::fragment_table::{FragmentTable, Way};
-use crate::trace::TraceSettings;
 
 /// Bytes at the beginning of the first chunk that are no translations; the miss paths of caches follow, if there are any.
 pub(super) const FIRST_USED: u64 = 64;

@@ -5,13 +5,13 @@
 use dynasmrt::{DynasmApi, dynasm};
 use grind_asm::Asm;
 use grind_layout as layout;
+use grind_trace::SiteKind;
+use grind_trace::Transfer;
+use grind_trace::follow::{CallContextId, CallEdge, CallKind, Chain, Outcome, StackEffect, TOTALS};
 
 use super::CodeCache;
 use crate::emit::bridge::{self, Bridge};
-use crate::follow::{CallContextId, CallEdge, CallKind, Chain, Outcome, StackEffect, TOTALS};
 use crate::fragment_table::{FragmentId, StubKind};
-use crate::trace::SiteKind;
-use crate::transfer::Transfer;
 
 /// Bytes that a bridge takes at most.
 const BRIDGE_ROOM: u64 = 1024;

@@ -4,13 +4,13 @@
 
 use grind_asm::{Asm, CALL};
 use grind_layout as layout;
+use grind_trace::follow::CallContextId;
 use grind_types::subject;
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 
 use super::{Chunk, CodeCache, Tail};
 use crate::emit::PairCode as _;
 use crate::emit::{self, Emitted};
-use crate::follow::CallContextId;
 use crate::fragment_table::{FragmentId, StubKind, Way};
 
 impl CodeCache {

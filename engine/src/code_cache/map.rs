@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use grind_ptrace::Memory;
 use grind_ptrace::maps::Region;
+use grind_trace::objects::Allocator;
 use grind_types::MappedFile;
 use grind_types::Module;
 use grind_types::addr::GuestAddr;
@@ -14,7 +15,6 @@ use grind_types::addr::GuestAddr;
 use super::{CodeCache, ExecRange, Protected};
 use crate::code_reader::VSYSCALL_PAGE;
 use crate::emit;
-use crate::objects::Allocator;
 
 /// Up to where memory can be executed from `pc` on without a gap; `pc` itself, if it cannot.
 pub(super) fn executable_until(ranges: &[ExecRange], pc: u64) -> u64 {

@@ -3,8 +3,9 @@
 
 use grind_types::hash::Map;
 
+use grind_trace::follow::CallContextId;
+
 use super::CodeCache;
-use crate::follow::CallContextId;
 use crate::fragment_table::{FragmentId, StubKind};
 
 /// See the module's description.

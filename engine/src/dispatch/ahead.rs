@@ -5,9 +5,10 @@
 
 use grind_ptrace::Memory;
 
+use grind_trace::follow::CallContextId;
+
 use super::Dispatcher;
 use crate::code_cache::CodeCache;
-use crate::follow::CallContextId;
 use crate::fragment_table::Way;
 use crate::orders::{Entry, Pace};
 

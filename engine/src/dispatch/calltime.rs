@@ -6,11 +6,11 @@
 use std::time::Instant;
 
 use grind_ptrace::{How, Stopped};
+use grind_trace::SystemCall;
 use grind_types::addr::GuestAddr;
 
 use super::Dispatcher;
 use super::flush::makes_again;
-use crate::trace::SystemCall;
 
 /// A system call that is being made.
 #[derive(Debug)]

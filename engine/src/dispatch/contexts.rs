@@ -328,7 +328,7 @@ impl Dispatcher<'_> {
         };
         self.drain(tid, slot);
         let context = self.context(tid);
-        let record = [crate::trace::CONTEXT_SITE, context as u32, (context >> 32) as u32];
+        let record = [grind_trace::CONTEXT_SITE, context as u32, (context >> 32) as u32];
         if let Some(p) = self.process_of(tid) {
             let pool = p.pool.borrow();
             pool.append_trace(slot, &record);

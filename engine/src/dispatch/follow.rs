@@ -10,12 +10,13 @@ use std::time::Instant;
 
 use grind_layout::{self as layout, SlotWord};
 use grind_ptrace::{Regs, register};
+use grind_trace::Transfer;
+use grind_trace::follow::{CallContextId, Counts, FIRST, Outcome, StackEffect, TOTALS};
 use nix::libc;
 
 use super::announce::announce;
 use super::kinds::address_of;
 use super::{Dispatcher, How, Stopped};
-use crate::follow::{CallContextId, Counts, FIRST, Outcome, StackEffect, TOTALS};
 use crate::image::Remote;
 
 use super::flush::Reason;
@@ -23,7 +24,6 @@ use crate::code_cache::CodeCache;
 use crate::fragment_table::{FragmentId, StubKind};
 use crate::process::Process;
 use crate::slots::SlotId;
-use crate::transfer::Transfer;
 
 /// What a transfer of control has led to.
 #[derive(Clone, Copy, Debug)]

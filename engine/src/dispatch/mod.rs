@@ -59,6 +59,8 @@ use grind_isa::cpuid::{self, CpuModel};
 use grind_layout::{SlotWord, TARGET};
 use grind_ptrace::mapped_files::MappedFiles;
 use grind_ptrace::{self as tracee, How, Regs, Stop, Stopped, Wait, is_sent};
+use grind_trace::Sink;
+use grind_trace::follow::CallContextId;
 use grind_types::EngineError;
 use grind_types::fault;
 use grind_types::hash::Map;
@@ -67,14 +69,12 @@ use nix::libc;
 
 use crate::api::{Exit, FirstProcess, Notice, Program, Session, Settings};
 use crate::code_cache::CodeCache;
-use crate::follow::CallContextId;
 use crate::fragment_table::{Emulate, FragmentId, StubKind, Way};
 use crate::guard::{self, CarefulSession};
 use crate::launch;
 use crate::orders::Orders;
 use crate::process::{Interrupted, Process, State, Thread};
 use crate::tick::Ticks;
-use crate::trace::Sink;
 use crate::trace_channel::TraceChannel;
 
 /// The driver is asked at least so often what it wants, as long as there are stops.

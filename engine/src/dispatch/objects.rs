@@ -11,13 +11,13 @@ use std::ops::Range;
 use grind_layout::SlotWord;
 use grind_ptrace::Stopped;
 use grind_ptrace::maps;
+use grind_trace::objects::Event;
+use grind_trace::{
+    BORN_WORDS, DIED_WORDS, OBJECT_BORN, OBJECT_DIED, OBJECT_FREED, OBJECT_IN_QUESTION, OBJECT_KEPT, OBJECT_MOVED,
+};
 
 use super::Dispatcher;
 use super::announce::announce;
-use crate::objects::Event;
-use crate::trace::{
-    BORN_WORDS, DIED_WORDS, OBJECT_BORN, OBJECT_DIED, OBJECT_FREED, OBJECT_IN_QUESTION, OBJECT_KEPT, OBJECT_MOVED,
-};
 
 /// The kernel leaves at least so much room for the stack of a process.
 const ROOM: u64 = 128 << 20;

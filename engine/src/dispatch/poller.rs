@@ -19,12 +19,12 @@ use std::time::{Duration, Instant};
 use grind_layout::shared_memory::SharedMemory;
 use grind_layout::{SlotWord, TARGET};
 use grind_ptrace::{self as tracee, Wait};
+use grind_trace::follow::CallContextId;
 
 use super::Dispatcher;
 use crate::api::Beside;
 use crate::code_cache::CodeCache;
 use crate::emit::request::TAKEN;
-use crate::follow::CallContextId;
 use crate::fragment_table::StubKind;
 use crate::process::State;
 

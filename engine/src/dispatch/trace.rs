@@ -5,6 +5,7 @@ use std::cell::RefCell;
 
 use grind_layout::{self as layout, SlotWord};
 use grind_ptrace::{Regs, Stopped, register};
+use grind_trace::{self as trace, Done, Handler, LineReplaced, SiteKind, Target};
 use grind_types::addr::GuestAddr;
 use nix::libc;
 
@@ -17,7 +18,6 @@ use crate::image::Remote;
 use crate::level1::{self, MissPathAsm, Touched, Words};
 use crate::recover::Boundary;
 use crate::slots::SlotId;
-use crate::trace::{self, Done, Handler, LineReplaced, SiteKind, Target};
 use crate::trace_channel::TraceChannel;
 
 impl Dispatcher<'_> {

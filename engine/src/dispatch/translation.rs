@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use grind_ptrace::maps;
 use grind_ptrace::{self as tracee, Stopped};
+use grind_trace::follow::CallContextId;
 use grind_types::EngineError;
 use grind_types::Module;
 use grind_types::subject;
@@ -17,7 +18,6 @@ use super::Dispatcher;
 use super::announce::announce;
 use crate::api::Notice;
 use crate::code_cache::CodeCache;
-use crate::follow::CallContextId;
 use crate::fragment_table::FragmentId;
 use crate::image::{self, Remote};
 

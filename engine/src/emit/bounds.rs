@@ -4,13 +4,13 @@
 use grind_ptrace::Memory;
 
 use grind_isa::decode::MAX_INSNS;
+use grind_trace::{CallTrace, FirstLevel, TraceSettings};
 
 use super::{Emitter, Work};
 use crate::batch::Batch;
 use crate::batch::testing::Untranslated;
 use crate::code_reader::CodeWindows;
 use crate::fragment_table::{FragmentTable, NO_REG};
-use crate::trace::{CallTrace, FirstLevel, TraceSettings};
 
 const GUEST: u64 = 0x40_0000;
 

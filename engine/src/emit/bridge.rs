@@ -14,10 +14,10 @@ use grind_asm::instructions::has_rorx;
 use grind_isa::decode::STATUS;
 use grind_layout::registers::{Gpr, StolenRegisters};
 use grind_layout::{self as layout, FRAME, SlotWord, TARGET};
+use grind_trace::follow::{CallKind, StackEffect, TOTALS};
 
 use super::taken::UNRECORDED;
 use crate::emit::follow::FollowCode;
-use crate::follow::{CallKind, StackEffect, TOTALS};
 
 const BELOW: u8 = 2;
 const NOT_EQUAL: u8 = 5;

@@ -13,6 +13,8 @@ use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 
 use grind_isa::decode::{Class, Insn, STATUS};
+use grind_trace::Transfer;
+use grind_trace::{self as trace, CallTrace, Instruction, Site, SiteKind};
 use grind_types::StaticEvents;
 use grind_types::addr::GuestAddr;
 
@@ -20,8 +22,6 @@ use super::sums::{Sums, add_execution};
 use super::{Emitter, Fixup};
 use crate::batch::Found;
 use crate::fragment_table::InsnShape;
-use crate::trace::{self, CallTrace, Instruction, Site, SiteKind};
-use crate::transfer::Transfer;
 
 /// A branch that is taken: what remains to be emitted behind the hot code.
 #[derive(Clone, Copy, Debug)]

@@ -10,13 +10,13 @@ use grind_layout as layout;
 use grind_layout::registers::Gpr;
 
 use grind_isa::events::Place;
+use grind_trace::FirstLevel;
 
 use super::Emitter;
 use super::miss_path::described_members;
 use crate::emit::miss_path::FetchCode;
 use crate::emit::miss_path::MissPathCode;
 use crate::emit::stack::StackCode;
-use crate::trace::FirstLevel;
 
 /// Lines that an instruction is fetched from: [`layout::LINE`] times the number, and the offset of the set; zeros if it is only one.
 pub(super) type Lines = [(u32, u32); 2];

@@ -8,12 +8,12 @@ use grind_asm::Asm;
 use grind_isa::decode::Insn;
 use grind_layout::registers::Gpr;
 use grind_layout::{CONTEXT_DEPTH, CONTEXT_ENTRIES, CONTEXT_STACK, CONTEXT_TABLE, SlotWord};
+use grind_trace as trace;
 
 use grind_client_requests::Request;
 
 use super::Emitter;
 use crate::fragment_table::{Emulate, StateMapEntry};
-use crate::trace;
 
 const RSI: Gpr = Gpr(6);
 

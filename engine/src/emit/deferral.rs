@@ -15,12 +15,12 @@
 use grind_types::StaticEvents;
 
 use grind_isa::decode::{Class, Insn};
+use grind_trace::SiteKind;
+use grind_trace::Transfer;
 
 use super::sums::{Sums, add_execution};
 use super::{Emitter, Goal};
 use crate::fragment_table::{Deferred, DeferredPart, FragmentId, NO_COUNTER};
-use crate::trace::SiteKind;
-use crate::transfer::Transfer;
 
 /// The most ways one after the other.
 const MOST: usize = 6;

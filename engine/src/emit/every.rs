@@ -15,13 +15,13 @@ use grind_isa::decode::{Class, Insn, STATUS};
 use grind_isa::events::{self, Access, Kind, Place, When};
 use grind_layout::SlotWord;
 use grind_layout::registers::Gpr;
+use grind_trace::{Done, EveryAccess, SiteKind};
 use iced_x86::Register;
 
 use super::Emitter;
 use super::plan::{Key, Known, Plan, available, is_special};
 use super::taken::UNRECORDED;
 use crate::batch::Registers;
-use crate::trace::{Done, EveryAccess, SiteKind};
 
 /// The most groups of a stretch: their offsets in a record are short.
 const MOST_GROUPS: usize = 14;

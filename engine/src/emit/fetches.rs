@@ -8,12 +8,12 @@ use grind_isa::decode::{Insn, STATUS};
 
 use grind_layout as layout;
 use grind_layout::registers::Gpr;
+use grind_trace::SiteKind;
 
 use super::Emitter;
 use super::cold::{Cold, Lines, NO_LINES};
 use super::lines::lines_of;
 use super::taken::Taken;
-use crate::trace::SiteKind;
 
 impl Emitter<'_> {
     /// The check of the line of `insn`, which begins a block and lies in one line, in front of that.

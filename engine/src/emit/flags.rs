@@ -7,12 +7,12 @@ use grind_isa::decode::Insn;
 use grind_isa::events::Place;
 use grind_layout::SlotWord;
 use grind_layout::registers::Gpr;
+use grind_trace::FirstLevel;
 use iced_x86::Register;
 
 use super::Emitter;
 use super::plan::Group;
 use super::taken::Taken;
-use crate::trace::FirstLevel;
 
 impl Emitter<'_> {
     /// The checks of all groups that begin with instruction `i`, if one of the two ways is open, and whether it is.

@@ -9,15 +9,15 @@ use grind_asm::Asm;
 use grind_isa::decode::{Class, Insn, STATUS};
 use grind_layout::registers::{Gpr, StolenRegisters};
 use grind_layout::{self as layout, SlotWord};
+use grind_trace::SiteKind;
+use grind_trace::follow::CallContextId;
 
 use super::calls::Taken;
 use super::deferral::Carrier;
 use super::sums::{Sums, add_execution};
 use super::{Emitter, Fixup, Goal};
 use crate::emit::request::RequestCode;
-use crate::follow::CallContextId;
 use crate::fragment_table::{StateMapEntry, StubKind};
-use crate::trace::SiteKind;
 
 impl Emitter<'_> {
     /// Executions count for this call context.
@@ -168,7 +168,7 @@ impl Emitter<'_> {
 
     /// A return: rcx has been saved, the return address is still on the stack.
     pub(super) fn followed_return(&mut self, insn: &Insn) {
-        let (site, n) = self.exit_of(insn, Some(crate::trace::Transfer::Return));
+        let (site, n) = self.exit_of(insn, Some(grind_trace::Transfer::Return));
         self.count_exit(site, n, STATUS, None);
         self.block_told();
         self.state_map_entry(StateMapEntry::spilled(Gpr::RCX, SlotWord::Rcx));
@@ -190,7 +190,7 @@ impl Emitter<'_> {
     }
 
     /// An indirect jump or call: its target is in rcx, which has been saved; what it pushes has been pushed.
-    pub(super) fn followed_indirect(&mut self, insn: &Insn, how: crate::trace::Transfer) {
+    pub(super) fn followed_indirect(&mut self, insn: &Insn, how: grind_trace::Transfer) {
         let (site, n) = self.exit_of(insn, Some(how));
         self.out.code.spill(layout::TARGET, Gpr::RCX);
         self.count_exit(site, n, STATUS, None);

@@ -9,10 +9,11 @@
 
 use grind_isa::decode::{Class, Insn};
 
+use grind_trace::FirstLevel;
+
 use super::plan::Plan;
 use super::{Emitter, Fixup};
 use crate::fragment_table::FragmentId;
-use crate::trace::FirstLevel;
 
 /// What has been settled about a block.
 #[derive(Clone, Copy, Debug, Default)]

@@ -25,10 +25,10 @@ use grind_asm::instructions::{ABOVE_EQUAL, E, MISS_PATH_DESCRIPTION, NE, SECOND_
 
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
+use grind_trace::{self as trace, FirstLevel, TraceSettings};
 
 use crate::emit::cold::ColdCode;
 use crate::emit::stack::StackCode;
-use crate::trace::{self, FirstLevel, TraceSettings};
 
 use super::stack;
 

@@ -40,11 +40,11 @@ use grind_asm::Asm;
 use grind_isa::decode::{Class, Insn, OSZAP, STATUS};
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
+use grind_trace::TraceSettings;
+use grind_trace::follow::CallContextId;
 use iced_x86::{Encoder, InstructionInfoFactory};
 
 use crate::batch::{Batch, Found, Registers};
-use crate::follow::CallContextId;
-use crate::trace::TraceSettings;
 use derived_edges::Goal;
 use request::Requests;
 

@@ -8,10 +8,10 @@
 use grind_isa::decode::{Class, Insn, STATUS};
 use grind_isa::events::{self, Access, Place, When};
 use grind_layout::registers::Gpr;
+use grind_trace::TraceSettings;
 use iced_x86::{Code, Mnemonic, OpKind, Register};
 
 use crate::batch::Registers;
-use crate::trace::TraceSettings;
 
 /// A code line number that no line has.
 pub(super) const NO_LINE: u64 = u64::MAX;

@@ -16,6 +16,7 @@ use grind_isa::decode::{Class, Insn, STATUS};
 use grind_isa::events::{self, Access, Kind, Place};
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
+use grind_trace::{FirstLevel, Site, SiteKind, TraceSettings};
 use grind_types::StaticEvents;
 use iced_x86::Register;
 
@@ -30,7 +31,6 @@ use super::taken::Taken;
 use crate::batch::Registers;
 use crate::emit::cold::ColdCode;
 use crate::fragment_table::NO_REG;
-use crate::trace::{FirstLevel, Site, SiteKind, TraceSettings};
 
 /// Where registers that a block holds are saved.
 const HELD: [SlotWord; 2] = [SlotWord::Held1, SlotWord::Held2];

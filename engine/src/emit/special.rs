@@ -8,6 +8,7 @@ use grind_isa::decode::Insn;
 use grind_isa::events::{self, Access, Kind, Place, When};
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
+use grind_trace::{Done, SiteKind, Special, Target};
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 use super::Emitter;
@@ -17,7 +18,6 @@ use super::stack::{SAVED_RCX, frames_told};
 use super::taken::UNRECORDED;
 use crate::emit::stack::StackCode;
 use crate::fragment_table::{StateMapEntry, StubKind};
-use crate::trace::{Done, SiteKind, Special, Target};
 
 impl Emitter<'_> {
     /// A repeated string instruction is about to begin: remembers where it starts. Returns the number of its site, if its

@@ -14,10 +14,10 @@ use grind_asm::instructions::{BELOW, E, NE};
 
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
+use grind_trace::TraceSettings;
+use grind_trace::follow::{FRAME_TOLD, FRAME_WORDS, NO_CALL_EDGE};
 
 use super::Emitter;
-use crate::follow::{FRAME_TOLD, FRAME_WORDS, NO_CALL_EDGE};
-use crate::trace::TraceSettings;
 
 /// Where the routine saves registers: behind those of the miss paths.
 const SAVED: u32 = layout::SAVES + 224;

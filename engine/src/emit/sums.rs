@@ -4,13 +4,12 @@
 use grind_types::StaticEvents;
 
 use grind_isa::decode::{Class, Insn};
-
-use crate::follow::TOTALS;
+use grind_trace::follow::TOTALS;
 
 /// What has been executed, as a thread's totals are.
 pub(super) type Sums = [u32; TOTALS];
 
-/// Adds one execution of an instruction; `bus` has the locked ones ([`crate::follow::bus_total`]).
+/// Adds one execution of an instruction; `bus` has the locked ones ([`grind_trace::follow::bus_total`]).
 pub(super) fn add_execution(sums: &mut Sums, insn: &Insn, facts: StaticEvents, bus: Option<usize>) {
     let locked = bus.map(|at| (at, sums[at] + u32::from(facts.bus)));
     sums[0] += u32::from(insn.class != Class::RepCompare);

@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 
 use grind_layout::registers::StolenRegisters;
 use grind_ptrace::Memory;
+use grind_trace::follow::{CallKind, StackEffect};
+use grind_trace::{CallTrace, FirstLevel, TraceSettings};
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter};
 
 use super::{Emitter, Work, bridge};
 use crate::batch::Batch;
 use crate::batch::testing::Untranslated;
 use crate::code_reader::CodeWindows;
-use crate::follow::{CallKind, StackEffect};
 use crate::fragment_table::{FragmentTable, NO_COUNTER, StubKind};
-use crate::trace::{CallTrace, FirstLevel, TraceSettings};
 
 const GUEST: u64 = 0x40_0000;
 const CACHE: u64 = 0x5000_0000;
@@ -447,7 +447,7 @@ fn check_routine(name: &str, emit: impl Fn(&mut grind_asm::Asm)) {
 }
 
 /// A cache so small that its miss path can be read.
-const SMALL: crate::trace::FirstLevel = crate::trace::FirstLevel { line: 64, sets: 16, ways: 3, widest: 64 };
+const SMALL: grind_trace::FirstLevel = grind_trace::FirstLevel { line: 64, sets: 16, ways: 3, widest: 64 };
 
 #[test]
 fn accesses_are_on_miss_path_by_their_lines_and_one_by_one_where_there_are_contexts() {
@@ -457,7 +457,7 @@ fn accesses_are_on_miss_path_by_their_lines_and_one_by_one_where_there_are_conte
 
 #[test]
 fn a_second_line_finds_its_way_by_groups_of_four() {
-    let cache = crate::trace::FirstLevel { ways: 12, ..SMALL };
+    let cache = grind_trace::FirstLevel { ways: 12, ..SMALL };
     check_routine("second_miss_path_by_groups", |c| super::miss_path::emit_second_miss_path(c, cache, false));
 }
 

@@ -15,7 +15,7 @@ use cg_calls::{CallContext, Calls};
 use cg_sim::usage::{Cost, Level, LinesDiffer, Owner, Residents, Usage, UsageLastLevel, parts};
 use cg_sim::writeback::Outcome;
 use cg_sim::{Geometries, Port, Served};
-use grind_engine::trace::{Block, LineReplaced};
+use grind_trace::{Block, LineReplaced};
 use grind_types::own_memory;
 
 use super::meaning::word;

@@ -1,4 +1,4 @@
-//! Calls that emitted code follows by itself (see [`grind_engine::follow`]): the recorder's side. It decides what emitted code
+//! Calls that emitted code follows by itself (see [`grind_trace::follow`]): the recorder's side. It decides what emitted code
 //! has not met before, by the same rules as everywhere, and takes over what that has counted.
 //!
 //! Invariant: what is said of a call context to emitted code are numbers of the space ([`super::functions`]), never the
@@ -7,7 +7,7 @@
 use std::panic::resume_unwind;
 
 use cg_calls::{Again, Code as _, Here, JumpKind, Made, Settled, Shown};
-use grind_engine::follow::{self, Book, CallContext, CallKind, Names, Outcome, StackEffect, WINDOW};
+use grind_trace::follow::{self, Book, CallContext, CallKind, Names, Outcome, StackEffect, WINDOW};
 use grind_types::fault;
 
 use super::super::code::Catalogue;

@@ -4,7 +4,7 @@
 
 use cg_sim::writeback::{Outcome, WriteBackLastLevel};
 use cg_sim::{Geometries, LastLevel};
-use grind_engine::trace::{Done, Site, SiteKind};
+use grind_trace::{Done, Site, SiteKind};
 use grind_types::own_memory;
 
 use super::Settings;

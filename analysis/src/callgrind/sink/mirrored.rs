@@ -10,8 +10,8 @@
 use cg_calls::Calls;
 use cg_sim::LastLevel;
 use cg_sim::writeback::Outcome;
-use grind_engine::follow::{self, FRAME_TOLD, FRAME_WORDS, NO_CALL_EDGE, Names};
-use grind_engine::trace::{Done, SiteKind};
+use grind_trace::follow::{self, FRAME_TOLD, FRAME_WORDS, NO_CALL_EDGE, Names};
+use grind_trace::{Done, SiteKind};
 use grind_types::own_memory;
 
 use super::super::code::Catalogue;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use callgrind_control_protocol::{self as control, Frame};
 use cg_calls::{Calls, Config, JumpKind, Profile, Request, SiteId, Step, StepKind};
-use grind_engine::trace::{Block, Instructions, Site, SiteKind, SpaceId, Transfer};
+use grind_trace::{Block, Instructions, Site, SiteKind, SpaceId, Transfer};
 
 use super::super::code::{Catalogue, Origin};
 use super::super::columns::Columns;

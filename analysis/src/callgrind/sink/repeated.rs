@@ -2,7 +2,7 @@
 //!
 //! Invariant: registers of 32 bits wrap around as the instruction lets them.
 
-use grind_engine::trace::{SiteKind, Target};
+use grind_trace::{SiteKind, Target};
 
 use super::meaning::word;
 

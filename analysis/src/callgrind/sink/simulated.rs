@@ -7,7 +7,7 @@
 //! collected; only instrumentation that is switched off empties it, as in the reference.
 
 use cg_sim::writeback::Outcome;
-use grind_engine::trace::{Done, SiteKind};
+use grind_trace::{Done, SiteKind};
 
 use super::super::code::Catalogue;
 use super::Space;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use cg_calls::{Calls, Config};
 use cg_sim::writeback::WriteThrough;
-use grind_engine::follow::FIRST;
+use grind_trace::follow::FIRST;
 
 use super::cache_lines::ThreadUse;
 

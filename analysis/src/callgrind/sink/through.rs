@@ -6,7 +6,7 @@
 //! same lines hit, and change nothing: they are left out.
 
 use cg_sim::writeback::{Action, Outcome, WriteThrough};
-use grind_engine::trace::{Done, SiteKind, Special};
+use grind_trace::{Done, SiteKind, Special};
 
 use super::super::code::Catalogue;
 use super::Space;

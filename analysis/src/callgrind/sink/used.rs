@@ -6,7 +6,7 @@
 use cg_sim::usage::{Usage, UsageLastLevel};
 use cg_sim::writeback::Outcome;
 use cg_sim::{Port, Served};
-use grind_engine::trace::{
+use grind_trace::{
     CODE_WAY, Done, LINE_USED, LINES_REPLACED, LineReplaced, REPLACED_WORDS, SiteKind, Special, USED_WORDS,
 };
 
@@ -255,7 +255,7 @@ impl Process {
         self.answered(used, t, catalogue, site, missed, served);
     }
 
-    /// What [`trace`](grind_engine::trace) tells of lines apart from sites; `words` are the record and what follows.
+    /// What [`trace`](grind_trace) tells of lines apart from sites; `words` are the record and what follows.
     fn line_told<'w>(
         &mut self,
         used: &mut Used,

@@ -5,11 +5,11 @@ use grind_asm::instructions::{BELOW, E, NE, SHL};
 
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
+use grind_trace::FirstLevel;
 
 use super::ways::earliest;
 use super::{CLOCK, R8, R10, R12, RAX, RCX, RDX, RSI, RSP, UNROLLED, record_lines_replaced, saved};
 use crate::emit::stack::StackCode;
-use crate::trace::FirstLevel;
 
 /// What [`emit_fetch_miss_path`] is told on its stack, by offset from the stack pointer: the fetch's site; for one or two lines
 /// [`layout::LINE`] times the number, and the offset of its set in [`layout::CODE_WAYS`]. (On the stack, and not in the code
@@ -36,7 +36,7 @@ impl FetchCode for Asm {
     }
 }
 
-/// Records that a line of code takes the place of another one, in way rsi ([`crate::trace::SiteKind::CodeLine`]). Changes rcx,
+/// Records that a line of code takes the place of another one, in way rsi ([`grind_trace::SiteKind::CodeLine`]). Changes rcx,
 /// r8, r10 and r12.
 fn record_code_line(c: &mut Asm, second: bool) {
     c.load_gs(R12, SlotWord::TracePos.at());

@@ -17,10 +17,10 @@ use grind_asm::instructions::{BELOW, E, NE, NOT_SIGN, SHL, SHR};
 
 use grind_layout as layout;
 use grind_layout::registers::Gpr;
+use grind_trace::FirstLevel;
 
 use super::ways::{LINE_TAG, LINE_TIME, Line, hidden_goes};
 use super::{R8, RCX, RDI, RDX};
-use crate::trace::FirstLevel;
 
 const WAYS: u64 = layout::DATA_WAYS;
 const PLACES: u64 = layout::DATA_WHERE;

@@ -5,12 +5,12 @@ use grind_asm::instructions::{BELOW, E, GREATER, NOT_SIGN, SHR, SIGN};
 
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
+use grind_trace::{FirstLevel, Target};
 
 use super::{R8, RAX, RBX, RCX, RDI, RDX, RSI, access_words};
 use crate::emit::miss_path::MissPathCode;
-use crate::trace::{FirstLevel, Target};
 
-/// A repeated string instruction, as [`crate::trace::SiteKind::Repeated`] says.
+/// A repeated string instruction, as [`grind_trace::SiteKind::Repeated`] says.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Repeat {
     pub(crate) size: u8,

@@ -6,9 +6,9 @@ use grind_asm::instructions::{ABOVE, E, SHR, SIGN};
 
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
+use grind_trace::{self as trace, FirstLevel};
 
 use super::{LESS_ONE, R8, R12, R13, R14, RAX, RBX, RCX, RDX, SITE};
-use crate::trace::{self, FirstLevel};
 
 /// Records that something has happened to line rax, because of the access that rbx describes. Changes r8 and r14.
 pub(super) fn record_line(c: &mut Asm, what: u32) {

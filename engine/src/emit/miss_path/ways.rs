@@ -8,9 +8,9 @@ use grind_asm::instructions::{BELOW, E, NE, NOT_SIGN, SHL, SHR};
 
 use grind_layout as layout;
 use grind_layout::registers::Gpr;
+use grind_trace::FirstLevel;
 
 use super::{R8, R10, R14, RAX, RCX, RDI, RDX, UNROLLED};
-use crate::trace::FirstLevel;
 
 /// Where a line and its entry are.
 #[derive(Clone, Copy, Debug)]

@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 
 use cg_sim::usage::parts;
-use grind_engine::trace::Block;
+use grind_trace::Block;
 
 use super::NO_COUNTER;
 

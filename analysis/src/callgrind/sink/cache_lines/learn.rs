@@ -2,7 +2,7 @@
 //! of a group lie to one another. Nothing is simulated here.
 
 use cg_sim::usage::parts;
-use grind_engine::trace::{self, Done, LineReplaced, Site, SiteKind};
+use grind_trace::{self as trace, Done, LineReplaced, Site, SiteKind};
 
 use super::{Group, LOOKS_UP, Loader, Member, NO_COUNTER, Stretch, Told, Used, What};
 use crate::callgrind::columns::Missed;

@@ -24,7 +24,7 @@ pub enum Transfer {
 
 impl Transfer {
     /// Whether only the program's state says where it leads.
-    pub(crate) fn is_indirect(self) -> bool {
+    pub fn is_indirect(self) -> bool {
         matches!(self, Self::CallIndirect | Self::JumpIndirect)
     }
 }

@@ -4,7 +4,7 @@
 //! whether costs are collected, since functions may switch that. Where they are not, totals stand still.
 //! Counters of a translation thus count for a context, and a call, a return or a jump that has been made before in the same
 //! call context always has the same effect, its *call edge*. Emitted code keeps a shadow stack of such call edges for each thread;
-//! whatever it has not met before, or cannot decide, stops, and the [`crate::trace::Sink`] decides, once it knows what has
+//! whatever it has not met before, or cannot decide, stops, and the [`crate::Sink`] decides, once it knows what has
 //! happened since it was asked last.
 //!
 //! Invariants: numbers of call contexts and call edges are never used twice in a space and mean the same in all processes that share
@@ -191,7 +191,7 @@ pub struct Counts {
     pub executed: Vec<(u32, CallContextId, u64)>,
     /// Executions of single instructions: address, call context, executions.
     pub repeated: Vec<(u64, CallContextId, u64)>,
-    /// Jumps that pushed nothing, but for those that are executions of a [`crate::trace::SiteKind::Jump`]: site, call context,
+    /// Jumps that pushed nothing, but for those that are executions of a [`crate::SiteKind::Jump`]: site, call context,
     /// target, how many.
     pub jumps: Vec<(u32, CallContextId, u64, u64)>,
     /// By call edge: calls, and what was executed during those that have returned.
@@ -209,7 +209,7 @@ pub struct Names {
 
 impl Names {
     /// What has come behind so many call contexts and call edges.
-    pub(crate) fn since(&self, (call_contexts, call_edges): (usize, usize)) -> Self {
+    pub fn since(&self, (call_contexts, call_edges): (usize, usize)) -> Self {
         Self {
             call_contexts: self.call_contexts[call_contexts..].to_vec(),
             call_edges: self.call_edges[call_edges..].to_vec(),
@@ -217,12 +217,12 @@ impl Names {
     }
 
     /// How many call contexts and call edges there are.
-    pub(crate) fn len(&self) -> (usize, usize) {
+    pub fn len(&self) -> (usize, usize) {
         (self.call_contexts.len(), self.call_edges.len())
     }
 
     /// Adds what has come.
-    pub(crate) fn extend(&mut self, news: Self) {
+    pub fn extend(&mut self, news: Self) {
         self.call_contexts.extend(news.call_contexts);
         self.call_edges.extend(news.call_edges);
     }
@@ -230,19 +230,20 @@ impl Names {
 
 /// What a site leads to.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Chain {
+pub struct Chain {
     /// Where bridges are, by their targets.
-    pub(crate) bridges: Vec<(u64, u64)>,
+    pub bridges: Vec<(u64, u64)>,
     /// Where the first one is, or the table's code.
-    pub(crate) head: u64,
+    pub head: u64,
     /// Where the stop is that asks the sink.
-    pub(crate) stop: u64,
-    pub(crate) table: Option<u32>,
+    pub stop: u64,
+    /// The number of its table of targets, if it has one.
+    pub table: Option<u32>,
 }
 
 impl Chain {
     /// Where its newest bridge to `target` begins.
-    pub(crate) fn bridge(&self, target: u64) -> Option<u64> {
+    pub fn bridge(&self, target: u64) -> Option<u64> {
         self.bridges.iter().rev().find(|(to, _)| *to == target).map(|(_, at)| *at)
     }
 }
@@ -255,31 +256,31 @@ pub struct Book {
     call_context_ids: Map<CallContext, CallContextId>,
     call_edge_ids: Map<CallEdge, u32>,
     /// By call edge: where the code is that returns from it, in the present translations; 0 if there is none.
-    pub(crate) returns: Vec<u64>,
+    pub returns: Vec<u64>,
     /// The other way round, of all code that ever did: frames may last longer than what pushed them.
-    pub(crate) by_return: Map<u64, u32>,
+    pub by_return: Map<u64, u32>,
     /// Counters of calls and of inclusive costs: counter, call edge, and of which total if it is the latter.
-    pub(crate) counters: Vec<(u32, u32, Option<u8>)>,
+    pub counters: Vec<(u32, u32, Option<u8>)>,
     /// Counters of jumps to where no frame is pushed, beside what is executed by the way: counter, site, call context, target.
-    pub(crate) jumps: Vec<(u32, u32, CallContextId, u64)>,
+    pub jumps: Vec<(u32, u32, CallContextId, u64)>,
     /// Counters of what is executed: counter, site, call context. No counter: only `deferred` tells how often that is.
-    pub(crate) exits: Vec<(u32, u32, CallContextId)>,
+    pub exits: Vec<(u32, u32, CallContextId)>,
     /// Counters that count for others of `exits`, too: counter, which one, and whether they are taken off there.
-    pub(crate) deferred: Vec<(u32, u32, bool)>,
+    pub deferred: Vec<(u32, u32, bool)>,
     /// By the field by which a site is left: what it leads to.
-    pub(crate) chains: Map<u64, Chain>,
+    pub chains: Map<u64, Chain>,
     /// By page: the fields of `chains` that lead there.
-    pub(crate) led: Map<u64, Vec<u64>>,
+    pub led: Map<u64, Vec<u64>>,
     /// What calls from other functions have come to lately, by their targets, where that was as it always is.
     met: Map<u64, Met>,
     /// What indirect jumps within a function have led to.
     within: Set<(u64, CallContextId)>,
     /// Tables of targets in use.
-    pub(crate) tables: u32,
+    pub tables: u32,
     /// Stops that were of no use for the future, since when.
     vain: Option<(u32, Duration, Instant)>,
     /// There are so many of them that calls should rather be told.
-    pub(crate) given_up: bool,
+    pub given_up: bool,
 }
 
 /// After so many stops in vain it is seen how long they took.
@@ -315,13 +316,13 @@ impl Default for Book {
 
 impl Book {
     /// The rules have changed: what was decided elsewhere says nothing any more.
-    pub(crate) fn forget_decisions(&mut self) {
+    pub fn forget_decisions(&mut self) {
         self.met.clear();
         self.within.clear();
     }
 
     /// The number of a call context.
-    pub(crate) fn call_context(&mut self, call_context: CallContext) -> CallContextId {
+    pub fn call_context(&mut self, call_context: CallContext) -> CallContextId {
         let next = CallContextId(self.names.call_contexts.len() as u32);
         let id = *self.call_context_ids.entry(call_context).or_insert(next);
         if id == next {
@@ -331,23 +332,23 @@ impl Book {
     }
 
     /// The number of a call context that has one.
-    pub(crate) fn known_call_context(&self, call_context: CallContext) -> Option<CallContextId> {
+    pub fn known_call_context(&self, call_context: CallContext) -> Option<CallContextId> {
         self.call_context_ids.get(&call_context).copied()
     }
 
     /// Whether nothing is collected in that call context.
-    pub(crate) fn is_off(&self, id: CallContextId) -> bool {
+    pub fn is_off(&self, id: CallContextId) -> bool {
         self.names.call_contexts[id.0 as usize].off
     }
 
     /// Whom a call from `from` returns to: of one through a stub, whoever called that.
-    pub(crate) fn caller(&mut self, from: CallContextId) -> CallContextId {
+    pub fn caller(&mut self, from: CallContextId) -> CallContextId {
         let caller = CallContext { skip: None, ..self.names.call_contexts[from.0 as usize] };
         self.call_context(caller)
     }
 
     /// The number of a call edge.
-    pub(crate) fn call_edge(&mut self, call_edge: CallEdge) -> u32 {
+    pub fn call_edge(&mut self, call_edge: CallEdge) -> u32 {
         let next = self.names.call_edges.len() as u32;
         let id = *self.call_edge_ids.entry(call_edge).or_insert(next);
         if id == next {
@@ -358,12 +359,12 @@ impl Book {
     }
 
     /// Whether a bridge leads from the site that is left by `root` to `target`.
-    pub(crate) fn leads(&self, root: u64, target: u64) -> bool {
+    pub fn leads(&self, root: u64, target: u64) -> bool {
         self.bridge(root, target).is_some()
     }
 
     /// Where the newest one begins.
-    pub(crate) fn bridge(&self, root: u64, target: u64) -> Option<u64> {
+    pub fn bridge(&self, root: u64, target: u64) -> Option<u64> {
         self.chains.get(&root)?.bridge(target)
     }
 
@@ -371,6 +372,7 @@ impl Book {
     /// same code: a plain call of another function is up to that function alone, unless it matters who calls (`by_caller`), and so is
     /// an indirect jump within one.
     pub(crate) fn meet(&mut self, how: Option<Transfer>, target: u64, outcome: &Outcome, by_caller: bool) {
+    pub fn meet(&mut self, how: Option<Transfer>, target: u64, outcome: &Outcome) {
         match (how, outcome.always) {
             (Some(Transfer::JumpIndirect), Some(StackEffect::Nothing)) if outcome.from == outcome.to => {
                 let call_context = self.call_context(outcome.to);
@@ -387,7 +389,7 @@ impl Book {
     }
 
     /// What a transfer to `target` from a site in call context `from` comes to, as far as others tell. A call returns to `returns_to`.
-    pub(crate) fn has_met(&self, how: Transfer, from: CallContextId, target: u64, returns_to: u64) -> Option<Outcome> {
+    pub fn has_met(&self, how: Transfer, from: CallContextId, target: u64, returns_to: u64) -> Option<Outcome> {
         let call_context = self.names.call_contexts[from.0 as usize];
         match how {
             Transfer::JumpIndirect => {
@@ -407,7 +409,7 @@ impl Book {
 
     /// A stop that began then was in vain; says whether calls should rather be told from now on: if such stops take more than
     /// an eighth of the time.
-    pub(crate) fn in_vain(&mut self, began: Instant) -> bool {
+    pub fn in_vain(&mut self, began: Instant) -> bool {
         let (n, spent, since) = self.vain.get_or_insert((0, Duration::ZERO, began));
         *n += 1;
         *spent += began.elapsed();
@@ -419,7 +421,7 @@ impl Book {
     }
 
     /// All translations, and their counters, are gone.
-    pub(crate) fn flush(&mut self) {
+    pub fn flush(&mut self) {
         self.returns.fill(0);
         self.by_return.clear();
         self.counters.clear();

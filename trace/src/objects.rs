@@ -28,7 +28,7 @@ pub enum Allocator {
 }
 
 /// The registers with the first three arguments.
-pub(crate) type Arguments = [u64; 3];
+pub type Arguments = [u64; 3];
 
 impl Allocator {
     /// The bytes that are asked for.
@@ -62,22 +62,36 @@ struct Call {
 
 /// What happens to blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
+pub enum Event {
+    /// The block at this address has been taken back.
     Freed(u64),
+    /// The block at this address may be gone, until the call returns.
     InQuestion(u64),
+    /// The block that was in question at this address is gone.
     Moved(u64),
+    /// The block that was in question at this address is still there.
     Kept(u64),
-    Born { address: u64, size: u64, site: u64, module: u32 },
+    /// A block has been handed out.
+    Born {
+        /// Its address.
+        address: u64,
+        /// Its bytes, as they were asked for.
+        size: u64,
+        /// Where the call returns to.
+        site: u64,
+        /// The module that this is in.
+        module: u32,
+    },
 }
 
 /// The calls of allocators that a thread is in, outermost first.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Allocating(Vec<Call>);
+pub struct Allocating(Vec<Call>);
 
 impl Allocating {
     /// The thread calls an allocator: its return address `returns_to`, which is in `module`, lies at `sp`. Returns what happens at
     /// once.
-    pub(crate) fn begins(
+    pub fn begins(
         &mut self,
         allocator: Allocator,
         arguments: Arguments,
@@ -98,13 +112,7 @@ impl Allocating {
 
     /// The thread is at `pc`, where calls of allocators return to, with this stack pointer and result. `read` reads a word of its
     /// memory. Returns what happens, in order.
-    pub(crate) fn returns(
-        &mut self,
-        pc: u64,
-        sp: u64,
-        result: u64,
-        read: impl Fn(u64) -> Option<u64>,
-    ) -> [Option<Event>; 2] {
+    pub fn returns(&mut self, pc: u64, sp: u64, result: u64, read: impl Fn(u64) -> Option<u64>) -> [Option<Event>; 2] {
         // The return address has been taken off the stack.
         self.0.retain(|call| call.sp.wrapping_add(8) >= sp);
         let Some(call) = self.0.pop_if(|call| call.sp.wrapping_add(8) == sp && call.returns_to == pc) else {
@@ -128,7 +136,7 @@ impl Allocating {
 
 /// The code that the engine is told of whenever it runs.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Watched {
+pub struct Watched {
     /// Where allocators begin, by module, in ascending order.
     begins: Vec<Arc<[(u64, Allocator)]>>,
     /// Where calls of them return to. (It does no harm if that is other code by now: no call returns to it.)
@@ -137,31 +145,33 @@ pub(crate) struct Watched {
 
 impl Watched {
     /// Modules that are known.
-    pub(crate) fn modules(&self) -> usize {
+    pub fn modules(&self) -> usize {
         self.begins.len()
     }
 
-    pub(crate) fn add_module(&mut self, list: Vec<(u64, Allocator)>) {
+    /// The next module: where its allocators begin, in ascending order.
+    pub fn add_module(&mut self, list: Vec<(u64, Allocator)>) {
         self.begins.push(list.into());
     }
 
     /// Whether that is news.
-    pub(crate) fn add_return(&mut self, pc: u64) -> bool {
+    pub fn add_return(&mut self, pc: u64) -> bool {
         self.returns.insert(pc)
     }
 
-    pub(crate) fn allocator(&self, module: u32, pc: u64) -> Option<Allocator> {
+    /// The allocator that begins at `pc`, which is in `module`.
+    pub fn allocator(&self, module: u32, pc: u64) -> Option<Allocator> {
         let list = self.begins.get(module as usize)?;
         list.binary_search_by_key(&pc, |(at, _)| *at).ok().map(|n| list[n].1)
     }
 
     /// Whether `pc`, which is in `module`, is such code.
-    pub(crate) fn is(&self, module: u32, pc: u64) -> bool {
+    pub fn is(&self, module: u32, pc: u64) -> bool {
         self.returns.contains(&pc) || self.allocator(module, pc).is_some()
     }
 
     /// The first place in `module`, at `from` or behind it, where an allocator begins.
-    pub(crate) fn next(&self, module: u32, from: u64) -> Option<u64> {
+    pub fn next(&self, module: u32, from: u64) -> Option<u64> {
         let list = self.begins.get(module as usize)?;
         list.get(list.partition_point(|(at, _)| *at < from)).map(|(at, _)| *at)
     }

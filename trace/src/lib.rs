@@ -5,6 +5,10 @@
 //! Invariants: a thread's records arrive in program order; a record is never cut in two; a site is announced before a record
 //! names it; memory is bounded, because the guest waits when the sink is behind.
 
+pub mod follow;
+pub mod objects;
+mod transfer;
+
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -42,7 +46,7 @@ pub struct TraceSettings {
     pub system_calls: bool,
     /// Nothing is recorded for this: what is known of instructions says of which form they are.
     pub forms: bool,
-    /// Which blocks of memory the allocators of [`crate::Session::watched`] hand out and take back, in order with what is
+    /// Which blocks of memory the allocators of `Session::watched` hand out and take back, in order with what is
     /// missed: records of [`OBJECT_BORN`] and of [`OBJECT_DIED`]. Not where calls are told or followed.
     pub objects: bool,
 }
@@ -55,12 +59,12 @@ impl TraceSettings {
     }
 
     /// Whether there is anything to do before instructions.
-    pub(crate) fn checks(&self) -> bool {
+    pub fn checks(&self) -> bool {
         self.fetches.is_some() || self.data() || self.branches
     }
 
     /// Which registers code takes for that.
-    pub(crate) fn stolen_registers(&self) -> StolenRegisters {
+    pub fn stolen_registers(&self) -> StolenRegisters {
         match (self.any(), self.checks()) {
             (false, _) => StolenRegisters::R11,
             (true, false) if self.followed() => StolenRegisters::Total,
@@ -71,18 +75,18 @@ impl TraceSettings {
     }
 
     /// Whether emitted code follows calls.
-    pub(crate) fn followed(&self) -> bool {
+    pub fn followed(&self) -> bool {
         self.calls.is_some_and(|c| c.followed)
     }
 
     /// Whether emitted code may ask for code without a stop. What it has recorded is taken over, if the answer hangs on that,
     /// while it waits for it. (Calls that are told one by one are so rare that nobody has tried.)
-    pub(crate) fn may_ask(&self) -> bool {
+    pub fn may_ask(&self) -> bool {
         self.calls.is_none() || self.followed()
     }
 
     /// Whether there are records of what caches or predictors miss.
-    pub(crate) fn simulates(&self) -> bool {
+    pub fn simulates(&self) -> bool {
         self.fetches.is_some() || self.data() || self.branches
     }
 
@@ -101,7 +105,7 @@ impl TraceSettings {
     }
 
     /// Which of these is that of instructions that lock the bus.
-    pub(crate) fn bus_total(&self) -> Option<usize> {
+    pub fn bus_total(&self) -> Option<usize> {
         self.calls.filter(|calls| calls.bus && calls.followed)?;
         crate::follow::bus_total(self.data(), self.branches)
     }
@@ -113,7 +117,7 @@ impl TraceSettings {
     }
 
     /// Whether data accesses are followed.
-    pub(crate) fn data(&self) -> bool {
+    pub fn data(&self) -> bool {
         self.accesses.is_some() || self.every.is_some()
     }
 }
@@ -130,7 +134,7 @@ pub struct EveryAccess {
 }
 
 /// Which transfers of control are recorded: all calls, returns and indirect jumps; of the others those that get to, or over,
-/// a boundary of [`crate::Session::boundaries`]. Nothing is counted then: every executed block is told, with or before the
+/// a boundary of `Session::boundaries`. Nothing is counted then: every executed block is told, with or before the
 /// transfer of control that ends it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallTrace {
@@ -225,7 +229,7 @@ impl FirstLevel {
     pub const MOST_LINES: u64 = layout::MAX_CACHE;
 
     /// Groups of ways of which emitted code keeps which was used longest ago ([`layout::DATA_GROUPS`]), if it does.
-    pub(crate) fn groups(&self) -> u64 {
+    pub fn groups(&self) -> u64 {
         let lines = u64::from(self.sets) * u64::from(self.ways);
         if matches!(self.ways, 8 | 12 | 16) && lines <= layout::MOST_GROUPED { lines / layout::GROUP } else { 0 }
     }
@@ -275,7 +279,8 @@ impl LineReplaced {
         Some(Self { way: way & !1, count, parts, line, one_of_two: way & 1 != 0 })
     }
 
-    pub(crate) fn words(self, site: u32) -> [u32; Self::WORDS] {
+    /// The words of its record, with the site that says what it is.
+    pub fn words(self, site: u32) -> [u32; Self::WORDS] {
         let way = self.way | u32::from(self.one_of_two);
         [site, way, self.count, self.parts, self.line as u32, (self.line >> 32) as u32]
     }
@@ -413,25 +418,32 @@ pub enum SiteKind {
 /// An instruction that records registers instead of accesses.
 #[derive(Clone, Debug)]
 pub struct Special {
-    pub(crate) bytes: [u8; 15],
-    pub(crate) addr: u64,
-    pub(crate) masked: bool,
+    /// The bytes of the instruction, with zeros behind it.
+    pub bytes: [u8; 15],
+    /// Its address.
+    pub addr: u64,
+    /// The program sees the baseline processor.
+    pub masked: bool,
     /// Mask register, if there is one.
-    pub(crate) mask: Option<u8>,
+    pub mask: Option<u8>,
     /// Vector registers in the record, in order.
-    pub(crate) vectors: [Option<u8>; 2],
+    pub vectors: [Option<u8>; 2],
 }
 
 impl Special {
     /// Offset in bytes of the general registers in a record; the bases of fs and gs, and a mask register follow.
-    pub(crate) const GENERAL: usize = 4;
-    pub(crate) const FS: usize = Self::GENERAL + 16 * 8;
-    pub(crate) const GS: usize = Self::FS + 8;
-    pub(crate) const MASK: usize = Self::GS + 8;
-    pub(crate) const VECTORS: usize = Self::MASK + 8;
+    pub const GENERAL: usize = 4;
+    /// Offset of the base of fs.
+    pub const FS: usize = Self::GENERAL + 16 * 8;
+    /// Offset of the base of gs.
+    pub const GS: usize = Self::FS + 8;
+    /// Offset of the mask register.
+    pub const MASK: usize = Self::GS + 8;
+    /// Offset of the first vector register.
+    pub const VECTORS: usize = Self::MASK + 8;
 
     /// Words of a record with `n` vector registers.
-    pub(crate) fn words(n: usize) -> usize {
+    pub fn words(n: usize) -> usize {
         (Self::VECTORS + 64 * n) / 4
     }
 
@@ -605,7 +617,7 @@ pub trait Sink: Send {
     /// What code of a space is executed from, from now on. Modules that are not in the list any more are gone.
     fn mapped(&mut self, _space: SpaceId, _modules: &[Module]) {}
     /// Code that the process has made while it ran is about to be translated, or to be gone to: the number that
-    /// [`crate::Session::code_made`] gave. All that is told of such code from now on is of that moment.
+    /// `Session::code_made` gave. All that is told of such code from now on is of that moment.
     fn code_made(&mut self, _pid: i32, _moment: u32) {}
     /// `to` begins as a copy of `from`.
     fn space_copied(&mut self, from: SpaceId, to: SpaceId);
@@ -621,7 +633,7 @@ pub trait Sink: Send {
     /// A thread has recorded these words.
     fn records(&mut self, pid: i32, tid: i32, words: &[u32]);
     /// Something is asked about the process, by its thread `tid` or from outside (0); what its threads have recorded has been
-    /// handed over. Whatever the session needs must be there for [`crate::Session::asked`], which is called next (but not
+    /// handed over. Whatever the session needs must be there for `Session::asked`, which is called next (but not
     /// for [`Query::ToggleCollect`]).
     fn asked(&mut self, _pid: i32, _tid: i32, _ask: &Query) {}
     /// The block that a thread told of last, `block`, was left early, or was not told: of the first `counted` of its instructions
@@ -674,6 +686,6 @@ pub trait Sink: Send {
     fn broke(&mut self, _what: &str) {}
     /// A thread has ended, all its records have been handed over.
     fn thread_ended(&mut self, pid: i32, tid: i32);
-    /// The process has ended. What was gathered must be there for [`crate::Session::process_ends`], which is called next.
+    /// The process has ended. What was gathered must be there for `Session::process_ends`, which is called next.
     fn process_ended(&mut self, pid: i32);
 }
