@@ -12,12 +12,11 @@ mod link;
 mod map;
 mod waiting;
 
-use grind_layout::registers::StolenRegisters;
-use grind_layout::shared_memory::SharedMemory;
-use grind_layout::{self as layout, SlotWord};
-use grind_ptrace::{Gadget, Home, Memory};
-
 use grind_asm::Asm;
+use grind_fragments::batch::{Batch, Known};
+use grind_fragments::code_reader::{CodeWindows, VSYSCALL_PAGE};
+use grind_fragments::fragment_table::{FragmentId, FragmentTable, StubKind, Way};
+use grind_fragments::hotness::Hotness;
 use grind_isa::decode::Insn;
 use grind_trace::follow::CallContextId;
 use grind_trace::objects::Watched;
@@ -26,6 +25,11 @@ use grind_types::Module;
 use grind_types::hash::Map;
 use grind_types::own_memory::AHEAD;
 use grind_types::subject;
+
+use grind_layout::registers::StolenRegisters;
+use grind_layout::shared_memory::SharedMemory;
+use grind_layout::{self as layout, SlotWord};
+use grind_ptrace::{Gadget, Home, Memory};
 
 use dead::DeadStops;
 use fixed::Fixed;
@@ -37,13 +41,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::batch::{Batch, Known};
-use crate::code_reader::{CodeWindows, VSYSCALL_PAGE};
 use crate::emit::PairCode as _;
 use crate::emit::request::{self, Requests};
 use crate::emit::{self, Emitter, Work, miss_path, stack};
-use crate::fragment_table::{FragmentId, FragmentTable, StubKind, Way};
-use crate::hotness::Hotness;
 
 /// Room that a chunk must have left before a batch is begun: the most that 64 blocks can take.
 const BATCH_ROOM: u64 = 4 << 20;

@@ -5,11 +5,11 @@
 
 use std::borrow::Cow;
 
+use grind_fragments::fragment_table::FragmentTable;
 use grind_types::InstructionCount;
 use grind_types::hash::Map;
 
 use crate::counts::{self, Corrections, Counts, block_counts};
-use crate::fragment_table::FragmentTable;
 use crate::slots::SlotId;
 
 /// The first number of a context that has a name.

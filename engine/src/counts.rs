@@ -6,11 +6,10 @@
 
 use std::borrow::Cow;
 
+use grind_fragments::fragment_table::{Fragment, FragmentId, FragmentTable, InsnShape, NO_COUNTER, Unless};
 use grind_types::addr::GuestAddr;
 use grind_types::hash::Map;
 use grind_types::{InstructionCount, StaticEvents};
-
-use crate::fragment_table::{Fragment, FragmentId, FragmentTable, InsnShape, NO_COUNTER, Unless};
 
 /// Instructions that were executed without their block being counted, or the other way round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -292,8 +291,9 @@ pub(crate) fn counts<'a>(
 mod tests {
     use std::collections::BTreeMap;
 
+    use grind_fragments::fragment_table::{DerivedEdge, Site};
+
     use super::*;
-    use crate::fragment_table::{self, DerivedEdge, Site};
 
     /// Of the last `n` instructions.
     fn block(trans: &FragmentTable, pc: u64, n: u16, counter: u32) -> Fragment {
@@ -301,7 +301,7 @@ mod tests {
         let guest_len = trans.shapes[shapes as usize..].iter().map(|s| s.guest_len() as u16).sum();
         let cache = 0x7000_0000 + 64 * trans.blocks.len() as u64;
         let module = (pc >> 4) as u32 & 1;
-        Fragment { counter, shapes, n, bump_end: 9, module, ..fragment_table::tests::block(pc, guest_len, cache) }
+        Fragment { counter, shapes, n, bump_end: 9, module, ..grind_fragments::testing::block(pc, guest_len, cache) }
     }
 
     #[test]

@@ -1,21 +1,15 @@
 //! The instrumentation engine: runs a guest program so that it only ever executes translated code,
 //! and counts exactly what it executes. It knows nothing of profiles, options or debug info.
 
-mod batch;
 mod code_cache;
-mod code_reader;
 mod contexts;
 mod counts;
 mod dispatch;
-mod distances;
 mod emit;
-mod fragment_table;
 mod guard;
-mod hotness;
 mod image;
 mod launch;
 mod level1;
-mod orders;
 mod process;
 mod recover;
 mod slots;

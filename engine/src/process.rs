@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Instant;
 
+use grind_fragments::fragment_table::FragmentId;
+use grind_fragments::orders::Pace;
 use grind_ptrace::Memory;
 use grind_trace::follow::Frame;
 use grind_trace::objects::Allocating;
@@ -13,8 +15,6 @@ use grind_types::hash::Map;
 
 use crate::code_cache::CodeCache;
 use crate::contexts::{Books, ThreadContexts};
-use crate::fragment_table::FragmentId;
-use crate::orders::Pace;
 use crate::slots::{SlotId, SlotPool};
 use crate::stacks::Stacks;
 

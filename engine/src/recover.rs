@@ -2,13 +2,13 @@
 //! and which counts are ahead of, or behind, what has been executed. Nothing here changes the guest; the caller applies
 //! what it is told.
 
+use grind_asm::CALL;
+use grind_fragments::fragment_table::{FragmentId, NO_REG, StateMapEntry, StubKind, Way};
+
 use grind_layout::SlotWord;
 use grind_ptrace::{Regs, register};
 
-use grind_asm::CALL;
-
 use crate::code_cache::CodeCache;
-use crate::fragment_table::{FragmentId, NO_REG, StateMapEntry, StubKind, Way};
 
 /// Where a thread is that stopped in translated code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,10 +4,11 @@
 //! again and again, what was emitted together dies together, and is translated anew as it is now; and if even that has not helped
 //! for long, all is thrown away. Invariant: nothing here changes what is executed, or counted.
 
+use grind_fragments::fragment_table::FragmentId;
+
 use grind_types::hash::Map;
 
 use super::CodeCache;
-use crate::fragment_table::FragmentId;
 
 /// So many stops at one block are worth translating anew what was emitted with it.
 const TOGETHER: u32 = 8;

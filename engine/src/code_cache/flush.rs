@@ -6,18 +6,17 @@
 //! guest's mappings and of pages that are protected, and the numbers of places that write records.
 
 use std::time::Duration;
-use grind_layout as layout;
-use grind_ptrace::Memory;
 use grind_asm::Asm;
+use grind_fragments::fragment_table::{FragmentTable, Way};
 use grind_trace::TraceSettings;
 use grind_trace::follow::CallContextId;
 use grind_types::subject;
 
-
+use grind_layout as layout;
+use grind_ptrace::Memory;
 use super::CodeCache;
 use super::dead::DeadStops;
 use crate::emit::{miss_path, stack};
-use crate::fragment_table::{FragmentTable, Way};
 
 /// Bytes at the beginning of the first chunk that are no translations; the miss paths of caches follow, if there are any.
 pub(super) const FIRST_USED: u64 = 64;

@@ -4,6 +4,7 @@
 
 use dynasmrt::{DynasmApi, dynasm};
 use grind_asm::Asm;
+use grind_fragments::fragment_table::{FragmentId, StubKind};
 use grind_layout as layout;
 use grind_trace::SiteKind;
 use grind_trace::Transfer;
@@ -11,7 +12,6 @@ use grind_trace::follow::{CallContextId, CallEdge, CallKind, Chain, Outcome, Sta
 
 use super::CodeCache;
 use crate::emit::bridge::{self, Bridge};
-use crate::fragment_table::{FragmentId, StubKind};
 
 /// Bytes that a bridge takes at most.
 const BRIDGE_ROOM: u64 = 1024;
@@ -123,7 +123,7 @@ impl CodeCache {
         let near = i32::try_from(unmatched_return.wrapping_sub(base) as i64).is_ok_and(|d| d.abs() < 0x7fff_0000);
         let mut code = Asm { buf: Vec::with_capacity(512), base };
         // Stops of its own: one for unmatched returns where the common one is too far, one for what it returns to.
-        let stop = |code: &mut Asm, trans: &mut crate::fragment_table::FragmentTable, kind| {
+        let stop = |code: &mut Asm, trans: &mut grind_fragments::fragment_table::FragmentTable, kind| {
             let id = trans.add_stub(kind);
             trans.stubs[id as usize].addr = code.here();
             code.stop(id);

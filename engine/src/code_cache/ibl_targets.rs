@@ -2,9 +2,9 @@
 //! is only written down, one behind the other; it is put in order when somebody asks. Invariant: of several IBL targets for the
 //! same address and way the one that was added last is the one that is found.
 
-use grind_types::hash::Map;
+use grind_fragments::fragment_table::Way;
 
-use crate::fragment_table::Way;
+use grind_types::hash::Map;
 
 /// The byte of each IBL target that says how far to go on if it is the right one (a cache address).
 #[derive(Clone, Debug, Default)]

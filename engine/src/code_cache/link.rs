@@ -3,6 +3,7 @@
 //! one indivisible store.
 
 use grind_asm::{Asm, CALL};
+use grind_fragments::fragment_table::{FragmentId, StubKind, Way};
 use grind_layout as layout;
 use grind_trace::follow::CallContextId;
 use grind_types::subject;
@@ -11,7 +12,6 @@ use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use super::{Chunk, CodeCache, Tail};
 use crate::emit::PairCode as _;
 use crate::emit::{self, Emitted};
-use crate::fragment_table::{FragmentId, StubKind, Way};
 
 impl CodeCache {
     /// Makes sure that an indirect branch to the block finds it without a stop.

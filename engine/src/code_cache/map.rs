@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use grind_fragments::code_reader::VSYSCALL_PAGE;
 use grind_ptrace::Memory;
 use grind_ptrace::maps::Region;
 use grind_trace::objects::Allocator;
@@ -13,7 +14,6 @@ use grind_types::Module;
 use grind_types::addr::GuestAddr;
 
 use super::{CodeCache, ExecRange, Protected};
-use crate::code_reader::VSYSCALL_PAGE;
 use crate::emit;
 
 /// Up to where memory can be executed from `pc` on without a gap; `pc` itself, if it cannot.

@@ -1,12 +1,12 @@
 //! Branches that stop because nothing is translated where they lead, by where that is: when something is, ahead of being asked for,
 //! they are linked to it, and nobody has to stop for that. What has been linked since may be linked once more.
 
-use grind_types::hash::Map;
-
+use grind_fragments::fragment_table::{FragmentId, StubKind};
 use grind_trace::follow::CallContextId;
 
+use grind_types::hash::Map;
+
 use super::CodeCache;
-use crate::fragment_table::{FragmentId, StubKind};
 
 /// See the module's description.
 #[derive(Clone, Debug, Default)]

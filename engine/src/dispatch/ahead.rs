@@ -1,16 +1,16 @@
-//! Translating ahead what a process is likely to ask for, by what earlier ones asked for ([`crate::orders`]).
+//! Translating ahead what a process is likely to ask for, by what earlier ones asked for ([`grind_fragments::orders`]).
 //!
 //! Invariant: nothing is translated ahead that has to be read when it is needed (code that may change), or that depends on who has
 //! called (call contexts).
 
-use grind_ptrace::Memory;
-
+use grind_fragments::fragment_table::Way;
+use grind_fragments::orders::{Entry, Pace};
 use grind_trace::follow::CallContextId;
+
+use grind_ptrace::Memory;
 
 use super::Dispatcher;
 use crate::code_cache::CodeCache;
-use crate::fragment_table::Way;
-use crate::orders::{Entry, Pace};
 
 impl Dispatcher<'_> {
     /// Thread `tid` has asked for the code at `pc`, in this way if by an indirect branch, and it is there. What it is likely to ask for

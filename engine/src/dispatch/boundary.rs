@@ -2,12 +2,12 @@
 //! and its registers become the guest's. Invariants: what counts a block, and what has been executed of it, agree afterwards;
 //! a step that faults has not been executed.
 
+use grind_fragments::fragment_table::{NO_REG, STUB_BYTES, StateMapEntry, StubKind};
 use grind_layout::SlotWord;
 use grind_ptrace::{How, Regs, Stop, Stopped, register};
 use nix::libc;
 
 use super::Dispatcher;
-use crate::fragment_table::{NO_REG, STUB_BYTES, StateMapEntry, StubKind};
 use crate::recover::{self, Boundary, CachePosition};
 
 impl Dispatcher<'_> {

@@ -7,6 +7,7 @@
 //! context before it, the next one to that after it. A thread that has not pushed is in the context of the thread that
 //! created it, at any time: when that one changes, it waits until all that follow it have changed.
 
+use grind_fragments::fragment_table::StateMapEntry;
 use grind_layout::{self as layout, CONTEXT_DEPTH, CONTEXT_STACK, CONTEXT_TABLE, SlotWord};
 use grind_ptrace::{self as tracee, How, Regs, Stopped};
 use nix::libc;
@@ -18,7 +19,6 @@ use crate::contexts::{Books, NAMED, ThreadContexts};
 use crate::image::Remote;
 use crate::process::{Process, State, Thread};
 
-use crate::fragment_table::StateMapEntry;
 use crate::slots::{SlotId, SlotPool};
 
 /// The most slots that a thread has beside its first one. Each costs some kernel memory, so beyond this a new context

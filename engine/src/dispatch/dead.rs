@@ -4,11 +4,11 @@
 
 use std::rc::Rc;
 
+use grind_fragments::fragment_table::FragmentId;
 use grind_ptrace::{How, Stopped};
 use grind_types::subject;
 
 use super::Dispatcher;
-use crate::fragment_table::FragmentId;
 use crate::recover::Boundary;
 
 impl Dispatcher<'_> {

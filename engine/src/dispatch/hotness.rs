@@ -1,5 +1,5 @@
 //! When it pays to translate a program once more: while it runs, a look now and then at how much has been executed tells
-//! whether enough is known of where it goes (`crate::hotness`). Then its translations are thrown away (`dispatch::flush`), and those
+//! whether enough is known of where it goes (`grind_fragments::hotness`). Then its translations are thrown away (`dispatch::flush`), and those
 //! of hot code are laid out, and counted, by what was learnt. Only where calls are not recorded, and the code is one address
 //! space's alone. Counts are the same either way, and so are the states of caches and predictors, which stay.
 

@@ -7,6 +7,7 @@
 //!
 //! Not covered: what these calls tell of limits (`getrlimit`) and of memory that is locked, and 32-bit handlers of signals.
 
+use grind_fragments::fragment_table::FragmentId;
 use grind_ptrace::{self as tracee, How, Memory, Regs, Stopped, is_sent};
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use nix::libc;
@@ -14,7 +15,6 @@ use nix::libc;
 use super::flush::{Restart, restarts};
 use super::signal::{called_from, caught};
 use super::{Dispatcher, again};
-use crate::fragment_table::FragmentId;
 use crate::process::State;
 
 /// Bytes of the instruction.

@@ -55,6 +55,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use grind_fragments::fragment_table::{Emulate, FragmentId, StubKind, Way};
+use grind_fragments::orders::Orders;
 use grind_isa::cpuid::{self, CpuModel};
 use grind_layout::{SlotWord, TARGET};
 use grind_ptrace::mapped_files::MappedFiles;
@@ -69,10 +71,8 @@ use nix::libc;
 
 use crate::api::{Exit, FirstProcess, Notice, Program, Session, Settings};
 use crate::code_cache::CodeCache;
-use crate::fragment_table::{Emulate, FragmentId, StubKind, Way};
 use crate::guard::{self, CarefulSession};
 use crate::launch;
-use crate::orders::Orders;
 use crate::process::{Interrupted, Process, State, Thread};
 use crate::tick::Ticks;
 use crate::trace_channel::TraceChannel;

@@ -16,6 +16,7 @@ use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use grind_fragments::fragment_table::StubKind;
 use grind_layout::shared_memory::SharedMemory;
 use grind_layout::{SlotWord, TARGET};
 use grind_ptrace::{self as tracee, Wait};
@@ -25,7 +26,6 @@ use super::Dispatcher;
 use crate::api::Beside;
 use crate::code_cache::CodeCache;
 use crate::emit::request::TAKEN;
-use crate::fragment_table::StubKind;
 use crate::process::State;
 
 /// So many stops in a row begin it.

@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use grind_fragments::fragment_table::FragmentId;
 use grind_ptrace::maps;
 use grind_ptrace::{self as tracee, Stopped};
 use grind_trace::follow::CallContextId;
@@ -18,7 +19,6 @@ use super::Dispatcher;
 use super::announce::announce;
 use crate::api::Notice;
 use crate::code_cache::CodeCache;
-use crate::fragment_table::FragmentId;
 use crate::image::{self, Remote};
 
 impl Dispatcher<'_> {

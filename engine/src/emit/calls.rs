@@ -8,20 +8,20 @@
 //! first, so that one that does not fit any more faults before anything of it is there; `bump_end` is where the block has
 //! been told.
 
-use grind_asm::Asm;
-use grind_layout::registers::Gpr;
-use grind_layout::{self as layout, SlotWord};
-
+use grind_fragments::batch::Found;
+use grind_fragments::fragment_table::InsnShape;
 use grind_isa::decode::{Class, Insn, STATUS};
 use grind_trace::Transfer;
 use grind_trace::{self as trace, CallTrace, Instruction, Site, SiteKind};
 use grind_types::StaticEvents;
 use grind_types::addr::GuestAddr;
 
+use grind_asm::Asm;
+use grind_layout::registers::Gpr;
+use grind_layout::{self as layout, SlotWord};
+
 use super::sums::{Sums, add_execution};
 use super::{Emitter, Fixup};
-use crate::batch::Found;
-use crate::fragment_table::InsnShape;
 
 /// A branch that is taken: what remains to be emitted behind the hot code.
 #[derive(Clone, Copy, Debug)]

@@ -5,6 +5,7 @@
 
 use dynasmrt::{DynasmApi, dynasm};
 use grind_asm::Asm;
+use grind_fragments::fragment_table::{Emulate, StateMapEntry};
 use grind_isa::decode::Insn;
 use grind_layout::registers::Gpr;
 use grind_layout::{CONTEXT_DEPTH, CONTEXT_ENTRIES, CONTEXT_STACK, CONTEXT_TABLE, SlotWord};
@@ -13,7 +14,6 @@ use grind_trace as trace;
 use grind_client_requests::Request;
 
 use super::Emitter;
-use crate::fragment_table::{Emulate, StateMapEntry};
 
 const RSI: Gpr = Gpr(6);
 

@@ -3,6 +3,7 @@
 
 use dynasmrt::{DynasmApi, dynasm};
 use grind_asm::SYSCALL;
+use grind_fragments::fragment_table::{Emulate, NOT_SPILLED, StateMapEntry, StubKind, Way};
 use grind_isa::decode::{Class, Insn};
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
@@ -11,7 +12,6 @@ use iced_x86::{Code, OpKind, Register};
 use super::derived_edges::Goal;
 use super::{Bump, Emitter, Fixup};
 use crate::emit::ibl_target::IblTargetCode;
-use crate::fragment_table::{Emulate, NOT_SPILLED, StateMapEntry, StubKind, Way};
 
 /// Error numbers, after which a system call may have to be made once more.
 const EFAULT: i32 = 14;

@@ -9,18 +9,18 @@
 //! what has been taken off for the next block by one that is left when it has been counted ([`FragmentTable::taken_off`]);
 //! the translations of both blocks die together, because they are on one page.
 //!
-//! [`FragmentTable::deferred`]: crate::fragment_table::FragmentTable::deferred
-//! [`FragmentTable::taken_off`]: crate::fragment_table::FragmentTable::taken_off
+//! [`FragmentTable::deferred`]: grind_fragments::fragment_table::FragmentTable::deferred
+//! [`FragmentTable::taken_off`]: grind_fragments::fragment_table::FragmentTable::taken_off
 
-use grind_types::StaticEvents;
-
+use grind_fragments::fragment_table::{Deferred, DeferredPart, FragmentId, NO_COUNTER};
 use grind_isa::decode::{Class, Insn};
 use grind_trace::SiteKind;
 use grind_trace::Transfer;
 
+use grind_types::StaticEvents;
+
 use super::sums::{Sums, add_execution};
 use super::{Emitter, Goal};
-use crate::fragment_table::{Deferred, DeferredPart, FragmentId, NO_COUNTER};
 
 /// The most ways one after the other.
 const MOST: usize = 6;

@@ -4,15 +4,15 @@
 //! to a block of the same batch that is emitted later, past all that is counted there, so counts follow in one pass over
 //! the blocks, and every loop has a counter; whoever enters a block from elsewhere (links, IBL targets, signals) is counted.
 
+use grind_fragments::distances::{self, Distances};
+use grind_fragments::fragment_table::{DerivedEdge, FragmentId, NO_COUNTER, Unless};
+use grind_fragments::hotness::Bias;
 use grind_isa::decode::{Class, Insn, OSZAP, STATUS};
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 use iced_x86::OpKind;
 
 use super::{Emitter, Fixup};
-use crate::distances::{self, Distances};
-use crate::fragment_table::{DerivedEdge, FragmentId, NO_COUNTER, Unless};
-use crate::hotness::Bias;
 
 /// Where a block's execution is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

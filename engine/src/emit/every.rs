@@ -11,6 +11,7 @@
 //! Invariant: the highest word of a record is written first, so that one that does not fit any more faults before anything of
 //! it is there.
 
+use grind_fragments::batch::Registers;
 use grind_isa::decode::{Class, Insn, STATUS};
 use grind_isa::events::{self, Access, Kind, Place, When};
 use grind_layout::SlotWord;
@@ -21,7 +22,6 @@ use iced_x86::Register;
 use super::Emitter;
 use super::plan::{Key, Known, Plan, available, is_special};
 use super::taken::UNRECORDED;
-use crate::batch::Registers;
 
 /// The most groups of a stretch: their offsets in a record are short.
 const MOST_GROUPS: usize = 14;

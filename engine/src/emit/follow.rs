@@ -6,6 +6,7 @@
 
 use dynasmrt::{DynasmApi, dynasm};
 use grind_asm::Asm;
+use grind_fragments::fragment_table::{StateMapEntry, StubKind};
 use grind_isa::decode::{Class, Insn, STATUS};
 use grind_layout::registers::{Gpr, StolenRegisters};
 use grind_layout::{self as layout, SlotWord};
@@ -17,7 +18,6 @@ use super::deferral::Carrier;
 use super::sums::{Sums, add_execution};
 use super::{Emitter, Fixup, Goal};
 use crate::emit::request::RequestCode;
-use crate::fragment_table::{StateMapEntry, StubKind};
 
 impl Emitter<'_> {
     /// Executions count for this call context.

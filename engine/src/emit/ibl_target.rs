@@ -6,13 +6,13 @@
 use dynasmrt::{DynasmApi, dynasm};
 use grind_asm::Asm;
 use grind_asm::instructions::has_rorx;
+use grind_fragments::fragment_table::{FragmentTable, Way};
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 
 use super::Emitted;
 use super::request::Requests;
 use crate::emit::pairs::PairCode;
-use crate::fragment_table::{FragmentTable, Way};
 
 /// An IBL target that was emitted: it becomes reachable through the table when the code is in place.
 #[derive(Clone, Copy, Debug)]

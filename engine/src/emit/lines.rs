@@ -7,13 +7,13 @@
 //! same caches (which a new thread, behind its creator's system call, is not, nor whoever has asked to be counted from now on);
 //! a check too many changes nothing.
 
-use grind_isa::decode::{Class, Insn};
-
+use grind_fragments::fragment_table::FragmentId;
 use grind_trace::FirstLevel;
+
+use grind_isa::decode::{Class, Insn};
 
 use super::plan::Plan;
 use super::{Emitter, Fixup};
-use crate::fragment_table::FragmentId;
 
 /// What has been settled about a block.
 #[derive(Clone, Copy, Debug, Default)]

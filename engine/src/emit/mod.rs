@@ -37,6 +37,11 @@ mod tests;
 mod x87;
 
 use grind_asm::Asm;
+use grind_fragments::batch::{Batch, Found, Registers};
+use grind_fragments::fragment_table::{
+    DerivedEdge, Emulate, Fragment, FragmentId, FragmentTable, InsnShape, NO_COUNTER, NOT_SPILLED, StateMapEntry,
+    StubKind, Way,
+};
 use grind_isa::decode::{Class, Insn, OSZAP, STATUS};
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
@@ -44,14 +49,8 @@ use grind_trace::TraceSettings;
 use grind_trace::follow::CallContextId;
 use iced_x86::{Encoder, InstructionInfoFactory};
 
-use crate::batch::{Batch, Found, Registers};
 use derived_edges::Goal;
 use request::Requests;
-
-use crate::fragment_table::{
-    DerivedEdge, Emulate, Fragment, FragmentId, FragmentTable, InsnShape, NO_COUNTER, NOT_SPILLED, StateMapEntry,
-    StubKind, Way,
-};
 
 pub(crate) use ibl_target::PAIR_BITS;
 pub(crate) use ibl_target::{IblTarget, emit_ibl_target, entry_of};

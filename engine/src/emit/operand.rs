@@ -2,14 +2,14 @@
 //! is too far from RIP, one through gs, and the save areas whose size the guest believes to know.
 
 use dynasmrt::dynasm;
+use grind_fragments::batch::Registers;
+use grind_fragments::fragment_table::{NOT_SPILLED, StateMapEntry};
 use grind_isa::decode::{Class, Insn};
 use grind_layout::SlotWord;
 use grind_layout::registers::{Gpr, StolenRegisters};
 use iced_x86::{Code, Instruction, OpKind, Register};
 
 use super::Emitter;
-use crate::batch::Registers;
-use crate::fragment_table::{NOT_SPILLED, StateMapEntry};
 
 /// A register in the place of one that is bound, while an instruction is executed that names that.
 #[derive(Clone, Copy, Debug)]

@@ -11,6 +11,7 @@
 
 use dynasmrt::{DynasmApi, dynasm};
 use grind_asm::Asm;
+use grind_fragments::fragment_table::{CallSite, Fragment, FragmentId, FragmentTable, StateMapEntry, Way};
 use grind_isa::decode::{Class, Insn};
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
@@ -19,7 +20,6 @@ use std::arch::x86_64::__cpuid;
 use std::sync::LazyLock;
 
 use super::{Emitter, Fixup};
-use crate::fragment_table::{CallSite, Fragment, FragmentId, FragmentTable, StateMapEntry, Way};
 
 /// Bytes below the stack pointer that a call's return address takes.
 const PUSHED: i32 = 8;
@@ -145,12 +145,5 @@ impl Emitter<'_> {
         self.out.code.bytes(&code.buf);
         self.trans.set_called(id, base);
         Some(base)
-    }
-}
-
-impl FragmentTable {
-    /// The block is called at `called`.
-    pub(crate) fn set_called(&mut self, id: FragmentId, called: u64) {
-        self.blocks[id.0 as usize].called = called;
     }
 }

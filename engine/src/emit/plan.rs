@@ -5,13 +5,12 @@
 //! are then settled before the first one's instruction; nothing else uses the caches in between, so nothing else can tell.
 //! Only where an instruction faults does a group count uses that were never made.
 
+use grind_fragments::batch::Registers;
 use grind_isa::decode::{Class, Insn, STATUS};
 use grind_isa::events::{self, Access, Place, When};
 use grind_layout::registers::Gpr;
 use grind_trace::TraceSettings;
 use iced_x86::{Code, Mnemonic, OpKind, Register};
-
-use crate::batch::Registers;
 
 /// A code line number that no line has.
 pub(super) const NO_LINE: u64 = u64::MAX;

@@ -3,13 +3,13 @@
 
 use dynasmrt::dynasm;
 use grind_asm::Asm;
+use grind_fragments::fragment_table::{Site, StateMapEntry};
 use grind_isa::decode::Insn;
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 use iced_x86::{Instruction, OpKind};
 
 use super::Emitter;
-use crate::fragment_table::{Site, StateMapEntry};
 
 impl Emitter<'_> {
     /// Adds rcx (ecx) to a counter, leaving all registers as they are.

@@ -11,11 +11,11 @@
 
 use dynasmrt::{DynasmApi, dynasm};
 use grind_asm::Asm;
+use grind_fragments::fragment_table::{FragmentTable, StubKind, Way};
 use grind_layout::registers::{Gpr, StolenRegisters};
 use grind_layout::{self as layout, SlotWord};
 
 use crate::emit::pairs::PairCode;
-use crate::fragment_table::{FragmentTable, StubKind, Way};
 
 /// What `Posted` is while the engine deals with a request.
 pub(crate) const TAKEN: u64 = 2;

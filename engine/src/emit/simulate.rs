@@ -12,6 +12,8 @@
 //! is there.
 
 use grind_asm::instructions::{ABOVE, NE, NOT_SIGN, SAR};
+use grind_fragments::batch::Registers;
+use grind_fragments::fragment_table::NO_REG;
 use grind_isa::decode::{Class, Insn, STATUS};
 use grind_isa::events::{self, Access, Kind, Place};
 use grind_layout::registers::Gpr;
@@ -28,9 +30,7 @@ use super::miss_path::access_words;
 use super::pairs::extracts_fast;
 use super::plan::{Group, NO_LINE, Plan, is_special};
 use super::taken::Taken;
-use crate::batch::Registers;
 use crate::emit::cold::ColdCode;
-use crate::fragment_table::NO_REG;
 
 /// Where registers that a block holds are saved.
 const HELD: [SlotWord; 2] = [SlotWord::Held1, SlotWord::Held2];

@@ -4,6 +4,7 @@
 //! Invariants: a record holds what the registers were when the instruction began; no flag is changed but where they are dead;
 //! the highest word of a record is written first.
 
+use grind_fragments::fragment_table::{StateMapEntry, StubKind};
 use grind_isa::decode::Insn;
 use grind_isa::events::{self, Access, Kind, Place, When};
 use grind_layout::registers::Gpr;
@@ -17,7 +18,6 @@ use super::miss_path::{Repeat, emit_repeat_miss_path};
 use super::stack::{SAVED_RCX, frames_told};
 use super::taken::UNRECORDED;
 use crate::emit::stack::StackCode;
-use crate::fragment_table::{StateMapEntry, StubKind};
 
 impl Emitter<'_> {
     /// A repeated string instruction is about to begin: remembers where it starts. Returns the number of its site, if its

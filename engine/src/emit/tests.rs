@@ -3,6 +3,10 @@
 
 use std::fmt::Write as _;
 
+use grind_fragments::batch::Batch;
+use grind_fragments::code_reader::CodeWindows;
+use grind_fragments::fragment_table::{FragmentTable, NO_COUNTER, StubKind};
+use grind_fragments::testing::Untranslated;
 use grind_layout::registers::StolenRegisters;
 use grind_ptrace::Memory;
 use grind_trace::follow::{CallKind, StackEffect};
@@ -10,10 +14,6 @@ use grind_trace::{CallTrace, FirstLevel, TraceSettings};
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter};
 
 use super::{Emitter, Work, bridge};
-use crate::batch::Batch;
-use crate::batch::testing::Untranslated;
-use crate::code_reader::CodeWindows;
-use crate::fragment_table::{FragmentTable, NO_COUNTER, StubKind};
 
 const GUEST: u64 = 0x40_0000;
 const CACHE: u64 = 0x5000_0000;

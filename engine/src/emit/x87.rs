@@ -3,13 +3,13 @@
 //! words alone, as C libraries do for rounding and exceptions, go on without a stop. Invariant: no flag and no register changes.
 
 use dynasmrt::dynasm;
+use grind_fragments::fragment_table::StubKind;
 use grind_isa::decode::{self, Insn};
 use grind_layout::SlotWord;
 use grind_layout::registers::Gpr;
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 use super::Emitter;
-use crate::fragment_table::StubKind;
 
 impl Emitter<'_> {
     /// Behind `insn`, which has written such an address `offset` bytes from where its operand begins.

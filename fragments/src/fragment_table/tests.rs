@@ -2,32 +2,7 @@
 
 use super::*;
 
-/// A block that has nothing special about it.
-pub(crate) fn block(pc: u64, guest_len: u16, cache: u64) -> Fragment {
-    Fragment {
-        pc,
-        call_context: CallContextId(0),
-        cache,
-        entry: cache,
-        called: 0,
-        len: 16,
-        counter: 0,
-        edge: NO_COUNTER,
-        derived_edges_in: false,
-        shapes: 0,
-        n: 0,
-        bump_end: 0,
-        module: 0,
-        guest_len,
-        live_in: 0,
-        dead_in: 0,
-        held: [NO_REG; 2],
-        held_from: 0,
-        held_to: 0,
-        told: None,
-        dead: false,
-    }
-}
+use crate::testing::block;
 
 #[test]
 fn code_that_is_translated_anew_has_its_old_sites() {

@@ -5,7 +5,7 @@ use grind_layout as layout;
 
 /// How an indirect branch is made: where its IBL target finds the target. rcx is in its slot word in both cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Way {
+pub enum Way {
     /// A jump, or a call that is made like one: in the slot word [`layout::TARGET`].
     Jump,
     /// A call that is one of the processor's own (`emit::pairs`): there, too; what it has pushed is still to be taken back.
@@ -18,10 +18,10 @@ pub(crate) enum Way {
 
 impl Way {
     /// Each of them.
-    pub(crate) const ALL: [Self; 4] = [Self::Jump, Self::Call, Self::Return, Self::Paired];
+    pub const ALL: [Self; 4] = [Self::Jump, Self::Call, Self::Return, Self::Paired];
 
     /// Offset of its table in the tables' mapping.
-    pub(crate) fn table(self) -> u64 {
+    pub fn table(self) -> u64 {
         match self {
             Self::Jump => layout::JUMP_TABLE,
             Self::Call => layout::CALL_TABLE,
@@ -31,7 +31,7 @@ impl Way {
     }
 
     /// Entries of its table.
-    pub(crate) fn entries(self) -> u64 {
+    pub fn entries(self) -> u64 {
         match self {
             Self::Jump | Self::Call | Self::Return => layout::IBL_ENTRIES,
             Self::Paired => layout::PAIR_ENTRIES,

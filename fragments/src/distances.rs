@@ -5,7 +5,7 @@
 
 /// What has been seen of a module so far.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Distances {
+pub struct Distances {
     far: u32,
     all: u32,
 }
@@ -17,19 +17,19 @@ const FAR: u64 = 64 << 10;
 const ENOUGH: u32 = 512;
 
 /// Whether a branch to `target` that stands in front of `next` leads far away.
-pub(crate) fn is_far(next: u64, target: u64) -> bool {
+pub fn is_far(next: u64, target: u64) -> bool {
     target.abs_diff(next) > FAR
 }
 
 impl Distances {
     /// There is such a branch.
-    pub(crate) fn note(&mut self, next: u64, target: u64) {
+    pub fn note(&mut self, next: u64, target: u64) {
         self.far = self.far.saturating_add(u32::from(is_far(next, target)));
         self.all = self.all.saturating_add(1);
     }
 
     /// Whether the module has been laid out by a profile, as far as can be told.
-    pub(crate) fn laid_out(&self) -> bool {
+    pub fn laid_out(&self) -> bool {
         self.all >= ENOUGH && self.far > self.all / 10
     }
 }

@@ -5,10 +5,10 @@
 //! Invariant: what a reader gives has been read from where it says. A window is made of runs of bytes, each the answer to one read;
 //! there is no place in it for bytes that nobody has read.
 
+use grind_types::hash::Map;
+
 use grind_isa::decode::CodeBytes;
 use grind_ptrace::Memory;
-
-use grind_types::hash::Map;
 
 /// Bytes of a window.
 const WINDOW: u64 = 1 << 14;
@@ -19,7 +19,7 @@ const PAGE: u64 = 4096;
 const KEPT: usize = 2048;
 
 /// The page of the legacy system calls.
-pub(crate) const VSYSCALL_PAGE: u64 = 0xffff_ffff_ff60_0000;
+pub const VSYSCALL_PAGE: u64 = 0xffff_ffff_ff60_0000;
 
 /// Bytes that follow one another in memory, as one read has found them.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Run {
 
 /// Windows read so far.
 #[derive(Debug, Default)]
-pub(crate) struct CodeWindows {
+pub struct CodeWindows {
     /// By their first addresses. Each run begins at a page of its own: the first one of the window, or one behind a gap, so there is as a rule
     /// one run in a window, and there are never more than it has pages.
     windows: Map<u64, Vec<Run>>,
@@ -59,14 +59,15 @@ pub(crate) struct CodeWindows {
 
 impl CodeWindows {
     /// Forgets everything: code may have changed.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.windows.clear();
         self.self_modifying.clear();
     }
 
     /// A cache that holds `code` at `base` (the start of a window), instead of a process's memory.
-    #[cfg(test)]
-    pub(crate) fn holding(base: u64, code: &[u8]) -> Self {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn holding(base: u64, code: &[u8]) -> Self {
         let mut cache = Self::default();
         cache.windows.insert(base, vec![Run { at: base, bytes: code.to_vec() }]);
         cache
@@ -74,7 +75,7 @@ impl CodeWindows {
 
     /// A reader of the code of one process. `self_modifying` tells whether any byte of a range may change at any time; `until` up to
     /// where memory can be executed without a gap from an address on (that address, if it cannot).
-    pub(crate) fn reader<'a>(
+    pub fn reader<'a>(
         &'a mut self,
         memory: &'a Memory,
         self_modifying: &'a dyn Fn(u64, u64) -> bool,
@@ -91,7 +92,7 @@ impl CodeWindows {
 }
 
 /// Reads code for one batch.
-pub(crate) struct CodeReader<'a> {
+pub struct CodeReader<'a> {
     cache: &'a mut CodeWindows,
     memory: &'a Memory,
     self_modifying: &'a dyn Fn(u64, u64) -> bool,

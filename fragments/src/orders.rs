@@ -25,20 +25,20 @@ const FILES: usize = 256;
 const ENTRIES: usize = 1 << 16;
 
 /// A file, and where in memory its beginning is.
-pub(crate) type Place = (Arc<MappedFile>, u64);
+pub type Place = (Arc<MappedFile>, u64);
 
 /// What was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub struct Entry {
     /// The code at this address.
-    pub(crate) pc: u64,
+    pub pc: u64,
     /// In these ways of indirect branches, a bit each.
     ways: u8,
 }
 
 impl Entry {
     /// The ways of indirect branches in which it was asked for.
-    pub(crate) fn ways(self) -> impl Iterator<Item = Way> {
+    pub fn ways(self) -> impl Iterator<Item = Way> {
         Way::ALL.into_iter().filter(move |way| self.ways & bit(*way) != 0)
     }
 }
@@ -57,14 +57,14 @@ struct Order {
 
 /// What all processes have asked for so far.
 #[derive(Debug, Default)]
-pub(crate) struct Orders {
+pub struct Orders {
     places: HashMap<Place, usize>,
     orders: Vec<Order>,
 }
 
 /// How far ahead of one process is translated in one file, by how well it keeps to the order of that.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Pace {
+pub struct Pace {
     /// Which order that is; `None`: none is kept.
     order: Option<usize>,
     /// The entries at which it is expected to ask next.
@@ -99,7 +99,7 @@ impl Order {
 
 impl Orders {
     /// The pace of a process that asks for code of the file at `place` for the first time.
-    pub(crate) fn pace(&mut self, place: Place) -> Pace {
+    pub fn pace(&mut self, place: Place) -> Pace {
         let known = self.places.len();
         let order = match self.places.entry(place) {
             Occupied(order) => Some(*order.get()),
@@ -113,7 +113,7 @@ impl Orders {
     }
 
     /// What is to be translated with the code at `pc`, for which a process of this pace has asked, in this way if by an indirect branch.
-    pub(crate) fn next(&mut self, pc: u64, way: Option<Way>, pace: &mut Pace) -> &[Entry] {
+    pub fn next(&mut self, pc: u64, way: Option<Way>, pace: &mut Pace) -> &[Entry] {
         pace.order.map_or(&[], |order| self.orders[order].next(pc, way, pace))
     }
 }

@@ -18,7 +18,7 @@ use crate::code_reader::CodeReader;
 use crate::distances;
 use crate::hotness::{Bias, Hotness};
 
-pub(crate) use registers::Registers;
+pub use registers::Registers;
 
 /// The most blocks translated at a stop.
 pub(crate) const BUDGET: usize = 64;
@@ -32,16 +32,16 @@ const LEAST: u32 = CERTAIN / 100 * 50;
 
 /// A block found, not emitted yet. It is entered at its first instruction only; behind conditional branches it may go on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
-    pub(crate) pc: u64,
+pub struct Found {
+    pub pc: u64,
     /// The address behind it.
-    pub(crate) end: u64,
+    pub end: u64,
     /// First of its instructions in [`Batch::insns`].
-    pub(crate) first: usize,
+    pub first: usize,
     /// Instructions.
-    pub(crate) n: usize,
+    pub n: usize,
     /// A call returns to it: it gets an IBL target.
-    pub(crate) return_site: bool,
+    pub return_site: bool,
 }
 
 /// An address to go on from. The likeliest is the greatest; among equals the one found first.
@@ -55,9 +55,9 @@ struct Candidate {
 
 /// Blocks found from one address.
 #[derive(Debug)]
-pub(crate) struct Batch {
-    pub(crate) blocks: Vec<Found>,
-    pub(crate) insns: Vec<Insn>,
+pub struct Batch {
+    pub blocks: Vec<Found>,
+    pub insns: Vec<Insn>,
     queue: BinaryHeap<Candidate>,
     index: Index,
     /// The likelihood that a block must have at present.
@@ -88,7 +88,7 @@ impl Default for Batch {
 }
 
 /// What is known outside a batch.
-pub(crate) trait Known {
+pub trait Known {
     /// Flags live at the start of a block that has been translated already.
     fn live_in(&self, pc: u64) -> Option<u8>;
     /// Whether a translated block begins at `pc`.
@@ -218,7 +218,7 @@ impl Batch {
     ///
     /// A guest that comes back for just what was the likeliest to follow runs through new code in a straight
     /// line: then more and more is found at a time.
-    pub(crate) fn discover(&mut self, pc: u64, masked: bool, reader: &mut CodeReader<'_>, known: &impl Known) {
+    pub fn discover(&mut self, pc: u64, masked: bool, reader: &mut CodeReader<'_>, known: &impl Known) {
         self.blocks.clear();
         self.insns.clear();
         self.queue.clear();
@@ -353,7 +353,7 @@ impl Batch {
     }
 
     /// The flags that are live at an address that is not translated here, as far as it has been looked at.
-    pub(crate) fn live_ahead(&self, pc: u64) -> u8 {
+    pub fn live_ahead(&self, pc: u64) -> u8 {
         self.ahead.iter().find(|(at, _)| *at == pc).map_or(STATUS, |(_, live)| *live)
     }
 
@@ -377,12 +377,12 @@ impl Batch {
     }
 
     /// The instructions of a block.
-    pub(crate) fn insns_of(&self, b: &Found) -> &[Insn] {
+    pub fn insns_of(&self, b: &Found) -> &[Insn] {
         &self.insns[b.first..b.first + b.n]
     }
 
     /// The index of the block that begins at `pc`.
-    pub(crate) fn find(&self, pc: u64) -> Option<usize> {
+    pub fn find(&self, pc: u64) -> Option<usize> {
         self.index.get(pc, &self.blocks)
     }
 
@@ -437,50 +437,12 @@ impl Batch {
 }
 
 #[cfg(test)]
-pub(crate) mod testing {
-    use std::ops::Range;
-
-    use grind_layout::registers::StolenRegisters;
-
-    use super::Known;
-
-    /// Nothing has been translated yet; what lies in the range may be looked at. These registers are taken.
-    pub(crate) struct Untranslated(pub(crate) Range<u64>, pub(crate) StolenRegisters);
-
-    impl Known for Untranslated {
-        fn live_in(&self, _pc: u64) -> Option<u8> {
-            None
-        }
-
-        fn begins(&self, _pc: u64) -> bool {
-            false
-        }
-
-        fn none_before(&self, pc: u64) -> u64 {
-            pc + 1
-        }
-
-        fn wants_registers(&self) -> bool {
-            true
-        }
-
-        fn stolen_registers(&self) -> StolenRegisters {
-            self.1
-        }
-
-        fn may_look_ahead(&self, pc: u64) -> bool {
-            self.0.contains(&pc)
-        }
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use grind_ptrace::Memory;
 
-    use super::testing::Untranslated;
     use super::*;
     use crate::code_reader::CodeWindows;
+    use crate::testing::Untranslated;
 
     const AT: u64 = 0x40_0000;
 

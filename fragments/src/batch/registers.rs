@@ -20,21 +20,21 @@ const KEPT: u16 = 1 << Gpr::RSP.0 | 1 << Gpr::RBP.0 | 1 << Gpr::R11.0;
 
 /// General registers and one instruction, a bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Registers {
+pub struct Registers {
     /// It uses them in some way.
-    pub(crate) used: u16,
+    pub used: u16,
     /// It changes them in some way.
-    pub(crate) written: u16,
+    pub written: u16,
     /// It overwrites them, whatever they were. Never the stack pointer, the frame pointer, nor r11.
-    pub(crate) overwritten: u16,
+    pub overwritten: u16,
     /// Their values will be overwritten before anything reads them, from this instruction on, or are kept elsewhere. Never
     /// those three.
-    pub(crate) dead: u16,
+    pub dead: u16,
 }
 
 impl Registers {
     /// What `insn` does with them; nothing is known to be dead.
-    pub(crate) fn of(insn: &Insn, info: &mut InstructionInfoFactory) -> Self {
+    pub fn of(insn: &Insn, info: &mut InstructionInfoFactory) -> Self {
         let (mut read, mut overwritten) = (0u16, 0u16);
         let mut written = 0u16;
         for u in info.info(&insn.ins).used_registers() {
@@ -123,16 +123,16 @@ impl Batch {
     }
 
     /// What is known of the registers of a block's instructions, if that has been asked for.
-    pub(crate) fn registers_of(&self, b: &Found) -> &[Registers] {
+    pub fn registers_of(&self, b: &Found) -> &[Registers] {
         self.registers.get(b.first..b.first + b.n).unwrap_or_default()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use grind_ptrace::Memory;
-
     use grind_layout::registers::StolenRegisters;
+
+    use grind_ptrace::Memory;
 
     use super::*;
     use crate::code_reader::CodeWindows;

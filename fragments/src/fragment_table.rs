@@ -19,118 +19,118 @@ use grind_types::own_memory::{self, AHEAD};
 use crate::distances::Distances;
 use crate::hotness::Hotness;
 use page::Page;
-pub(crate) use way::Way;
+pub use way::Way;
 
 /// Number of a block.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct FragmentId(pub(crate) u32);
+pub struct FragmentId(pub u32);
 
 /// Guest length of an instruction (low 7 bits) and whether the block's counter counts it (bit 7 clear).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct InsnShape {
-    pub(crate) guest: u8,
+pub struct InsnShape {
+    pub guest: u8,
     /// Bytes of translated code.
-    pub(crate) cache: u16,
+    pub cache: u16,
 }
 
 impl InsnShape {
     /// Set where a counter of its own counts all executions.
-    pub(crate) const COUNTED_ELSEWHERE: u8 = 0x80;
+    pub const COUNTED_ELSEWHERE: u8 = 0x80;
 
-    pub(crate) fn guest_len(self) -> u64 {
+    pub fn guest_len(self) -> u64 {
         u64::from(self.guest & 0x7f)
     }
 
-    pub(crate) fn in_block_count(self) -> bool {
+    pub fn in_block_count(self) -> bool {
         self.guest & Self::COUNTED_ELSEWHERE == 0
     }
 }
 
 /// A translated block.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Fragment {
+pub struct Fragment {
     /// Its guest address.
-    pub(crate) pc: u64,
+    pub pc: u64,
     /// Whom its executions count for.
-    pub(crate) call_context: CallContextId,
+    pub call_context: CallContextId,
     /// The address of its translation (behind an IBL target).
-    pub(crate) cache: u64,
+    pub cache: u64,
     /// Where it is entered from elsewhere, to be counted in `counter`: `cache`, or a few instructions that lead there.
-    pub(crate) entry: u64,
+    pub entry: u64,
     /// Where it is called: a way to `entry` that takes back what a call has pushed; 0 if there is none yet.
-    pub(crate) called: u64,
+    pub called: u64,
     /// Bytes of the translation from `cache` on.
-    pub(crate) len: u32,
+    pub len: u32,
     /// Counts how often it is entered at `entry`.
-    pub(crate) counter: u32,
+    pub counter: u32,
     /// Counts how often the conditional branch in front of it is not taken ([`NO_COUNTER`]: does not lead here uncounted).
-    pub(crate) edge: u32,
+    pub edge: u32,
     /// The counter is bumped before everything else, and other blocks may lead to what is behind that: see [`DerivedEdge`].
-    pub(crate) derived_edges_in: bool,
+    pub derived_edges_in: bool,
     /// First of its instructions in [`FragmentTable::shapes`].
-    pub(crate) shapes: u32,
+    pub shapes: u32,
     /// Instructions.
-    pub(crate) n: u16,
+    pub n: u16,
     /// Offset from `cache` from which on its execution has been counted.
-    pub(crate) bump_end: u32,
+    pub bump_end: u32,
     /// Index of its module.
-    pub(crate) module: u32,
+    pub module: u32,
     /// Bytes of guest code.
-    pub(crate) guest_len: u16,
+    pub guest_len: u16,
     /// The status flags (of those that `inc` writes) that may be read before they are written.
-    pub(crate) live_in: u8,
+    pub live_in: u8,
     /// Registers that are written before they are read, a bit each, as far as that was looked for.
-    pub(crate) dead_in: u16,
+    pub dead_in: u16,
     /// Registers that hold values of ours between two offsets into the body; the guest's are in the slot words
     /// `Held1` and `Held2`. [`NO_REG`]: no such register.
-    pub(crate) held: [u8; 2],
-    pub(crate) held_from: u32,
-    pub(crate) held_to: u32,
+    pub held: [u8; 2],
+    pub held_from: u32,
+    pub held_to: u32,
     /// Its number among [`FragmentTable::trace_blocks`], if executions are told.
-    pub(crate) told: Option<u32>,
+    pub told: Option<u32>,
     /// Its guest code has gone or changed: not to be entered any more.
-    pub(crate) dead: bool,
+    pub dead: bool,
 }
 
 /// What has been executed of a block and is counted with a later one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct DeferredPart {
+pub struct DeferredPart {
     /// Its number among [`FragmentTable::trace_blocks`].
-    pub(crate) block: u32,
+    pub block: u32,
     /// How many of its instructions have been executed.
-    pub(crate) executed: u16,
+    pub executed: u16,
     /// What counts that it has been left by a jump, but not been counted with a later one, if jumps count.
-    pub(crate) jump: Option<u32>,
+    pub jump: Option<u32>,
 }
 
 /// What has been executed before a block, and is counted with it (see `emit::deferral`).
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Deferred {
+pub struct Deferred {
     /// All of it.
-    pub(crate) total: [u32; TOTALS],
+    pub total: [u32; TOTALS],
     /// One for each block.
-    pub(crate) parts: Vec<DeferredPart>,
+    pub parts: Vec<DeferredPart>,
     /// The exits that it counts for (among [`follow::Book::exits`]).
-    pub(crate) exits: Vec<u32>,
+    pub exits: Vec<u32>,
     /// Where the block is entered past what takes that off.
-    pub(crate) entry: u64,
+    pub entry: u64,
 }
 
 /// No counter.
-pub(crate) const NO_COUNTER: u32 = u32::MAX;
+pub const NO_COUNTER: u32 = u32::MAX;
 
 /// An uncounted way from one block to another: every execution of `from` goes on with `to`, but for those that `unless`
 /// counts. Blocks only lead to later ones in this way, so one pass settles all counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct DerivedEdge {
-    pub(crate) to: FragmentId,
-    pub(crate) from: FragmentId,
-    pub(crate) unless: Option<Unless>,
+pub struct DerivedEdge {
+    pub to: FragmentId,
+    pub from: FragmentId,
+    pub unless: Option<Unless>,
 }
 
 /// What counts the executions of a block that do not flow on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Unless {
+pub enum Unless {
     /// The edge counter of the block behind its branch, which is not taken then.
     Edge(FragmentId),
     /// A counter of its own.
@@ -139,7 +139,7 @@ pub(crate) enum Unless {
 
 impl Fragment {
     /// Every address at which it can be entered.
-    pub(crate) fn ways_in(&self) -> impl Iterator<Item = u64> + use<> {
+    pub fn ways_in(&self) -> impl Iterator<Item = u64> + use<> {
         let counted = self.cache + u64::from(self.bump_end);
         [
             Some(self.entry),
@@ -153,7 +153,7 @@ impl Fragment {
 
 /// What a stop in the cache means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StubKind {
+pub enum StubKind {
     /// A direct branch whose target has no fragment yet; `site` is the address of the 32-bit field to patch.
     Exit { target: u64, site: u64, call_context: CallContextId },
     /// A transfer of control that the sink has to decide on: where it is told, in which call context, and the 32-bit field that
@@ -185,7 +185,7 @@ pub(crate) enum StubKind {
 
 /// Instructions that grind carries out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Emulate {
+pub enum Emulate {
     Cpuid,
     Xgetbv,
     ClientRequest,
@@ -195,19 +195,19 @@ pub(crate) enum Emulate {
 }
 
 /// Bytes of a stub.
-pub(crate) const STUB_BYTES: u64 = 5;
+pub const STUB_BYTES: u64 = 5;
 
 /// A stub: an `int3` and the stub's number.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stub {
+pub struct Stub {
     /// Address of the `int3`.
-    pub(crate) addr: u64,
-    pub(crate) kind: StubKind,
+    pub addr: u64,
+    pub kind: StubKind,
 }
 
 /// How the guest's state follows from the registers at a certain address of translated code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StateMapEntry {
+pub enum StateMapEntry {
     /// Registers are in slot words: up to four pairs of register number and offset.
     Spilled([(u8, u8); 4]),
     /// As if the instruction had not begun.
@@ -229,45 +229,45 @@ pub(crate) enum StateMapEntry {
 
 impl StateMapEntry {
     /// This register alone is in its slot word.
-    pub(crate) fn spilled(r: Gpr, word: SlotWord) -> Self {
+    pub fn spilled(r: Gpr, word: SlotWord) -> Self {
         Self::Spilled([(r.0, word as u8), NOT_SPILLED, NOT_SPILLED, NOT_SPILLED])
     }
 }
 
 /// Where a call has been translated.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CallSite {
+pub struct CallSite {
     /// Where the guest's return address is pushed.
-    pub(crate) at: u64,
+    pub at: u64,
     /// The block that ends with it.
-    pub(crate) block: FragmentId,
+    pub block: FragmentId,
 }
 
 /// No register.
-pub(crate) const NO_REG: u8 = 0xff;
+pub const NO_REG: u8 = 0xff;
 
 /// No register in no slot word.
-pub(crate) const NOT_SPILLED: (u8, u8) = (NO_REG, 0);
+pub const NOT_SPILLED: (u8, u8) = (NO_REG, 0);
 
 /// A counter of one instruction.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Site {
-    pub(crate) counter: u32,
-    pub(crate) block: FragmentId,
+pub struct Site {
+    pub counter: u32,
+    pub block: FragmentId,
     /// Index of the instruction in its block.
-    pub(crate) index: u16,
+    pub index: u16,
 }
 
 /// What is at a cache address.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    pub(crate) block: FragmentId,
+pub struct Place {
+    pub block: FragmentId,
     /// Index of the instruction whose translation it is in; the block's count if behind the last.
-    pub(crate) index: u16,
+    pub index: u16,
     /// Whether it is that translation's first byte.
-    pub(crate) at_start: bool,
+    pub at_start: bool,
     /// Whether the block's counter has been bumped.
-    pub(crate) bumped: bool,
+    pub bumped: bool,
 }
 
 /// What is in one chunk of code cache. Code is only ever added behind what is there, so all of it is sorted by address.
@@ -285,17 +285,17 @@ struct Run {
 
 /// See the module's description.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct FragmentTable {
-    pub(crate) blocks: Vec<Fragment>,
+pub struct FragmentTable {
+    pub blocks: Vec<Fragment>,
     /// The first of each group of blocks that were emitted together.
     batches: Vec<FragmentId>,
-    pub(crate) shapes: Vec<InsnShape>,
-    pub(crate) stubs: Vec<Stub>,
-    pub(crate) sites: Vec<Site>,
+    pub shapes: Vec<InsnShape>,
+    pub stubs: Vec<Stub>,
+    pub sites: Vec<Site>,
     /// What each instruction in `shapes` counts by itself; empty if nothing is traced.
-    pub(crate) facts: Vec<StaticEvents>,
+    pub facts: Vec<StaticEvents>,
     /// Ordered by where they lead.
-    pub(crate) derived_edges: Vec<DerivedEdge>,
+    pub derived_edges: Vec<DerivedEdge>,
     /// What is known by guest page.
     pages: Map<(u64, CallContextId), Box<Page>>,
     /// The call contexts in which there is any on a page.
@@ -305,66 +305,66 @@ pub(crate) struct FragmentTable {
     /// Where dead blocks can be entered: there stands a bare `int3`.
     dead: Map<u64, FragmentId>,
     /// Where conditional branches lead, by module.
-    pub(crate) distances: Map<u32, Distances>,
+    pub distances: Map<u32, Distances>,
     /// What had been executed when translations were thrown away.
-    pub(crate) hotness: Hotness,
+    pub hotness: Hotness,
     /// Calls, by where they return to.
-    pub(crate) call_sites: Map<u64, CallSite>,
+    pub call_sites: Map<u64, CallSite>,
     counters: u32,
     /// How far the memory of blocks, shapes, stubs, flows and points has been touched, in elements.
     touched: [usize; 5],
     /// Places that write records.
-    pub(crate) trace_sites: Vec<trace::Site>,
+    pub trace_sites: Vec<trace::Site>,
     /// Their numbers, once translations have been thrown away.
     known_sites: Option<HashMap<trace::Site, u32>>,
     /// How many of the next places belong to the last one.
     group: u8,
     /// Blocks whose executions are told.
-    pub(crate) trace_blocks: Vec<trace::Block>,
+    pub trace_blocks: Vec<trace::Block>,
     /// Those of them that record registers.
-    pub(crate) specials: Vec<trace::Special>,
+    pub specials: Vec<trace::Special>,
     /// What calls are followed by.
-    pub(crate) follow: follow::Book,
+    pub follow: follow::Book,
     /// What was said of code that the program made (`Session::code_made`), each with the first block that was translated then.
     made: Vec<(FragmentId, u32)>,
     /// What is deferred to blocks, as long as they have not been counted.
-    pub(crate) deferred: Map<FragmentId, Deferred>,
+    pub deferred: Map<FragmentId, Deferred>,
     /// Blocks whose counters, where they end, take off what is deferred to the next one, and which that is.
-    pub(crate) taken_off: Map<FragmentId, FragmentId>,
+    pub taken_off: Map<FragmentId, FragmentId>,
     /// Numbers of code lines, by address divided by the size of a line.
     lines: Map<u64, u32>,
 }
 
 impl FragmentTable {
     /// The live fragment for `pc`.
-    pub(crate) fn lookup(&self, pc: u64, call_context: CallContextId) -> Option<FragmentId> {
+    pub fn lookup(&self, pc: u64, call_context: CallContextId) -> Option<FragmentId> {
         Some(self.pages.get(&(pc >> 12, call_context))?.at(pc)?.id)
     }
 
     /// The flags and registers of the live fragment for `pc`, as [`Fragment::live_in`] and [`Fragment::dead_in`] have them.
-    pub(crate) fn state_in(&self, pc: u64, call_context: CallContextId) -> Option<(u8, u16)> {
+    pub fn state_in(&self, pc: u64, call_context: CallContextId) -> Option<(u8, u16)> {
         let live = self.pages.get(&(pc >> 12, call_context))?.at(pc)?;
         Some((live.live_in, live.dead_in))
     }
 
-    pub(crate) fn block(&self, id: FragmentId) -> &Fragment {
+    pub fn block(&self, id: FragmentId) -> &Fragment {
         &self.blocks[id.0 as usize]
     }
 
     /// Counters in use.
-    pub(crate) fn counters(&self) -> u32 {
+    pub fn counters(&self) -> u32 {
         self.counters
     }
 
     /// A new counter.
-    pub(crate) fn new_counter(&mut self) -> u32 {
+    pub fn new_counter(&mut self) -> u32 {
         self.counters += 1;
         self.counters - 1
     }
 
     /// A place that writes records. Once translations have been thrown away, it may be one that was there before, so that the
     /// list does not grow for as long as code comes and goes.
-    pub(crate) fn new_trace_site(&mut self, site: trace::Site) -> u32 {
+    pub fn new_trace_site(&mut self, site: trace::Site) -> u32 {
         let next = self.trace_sites.len() as u32;
         let group = self.group;
         self.group = group.saturating_sub(1);
@@ -384,19 +384,19 @@ impl FragmentTable {
     }
 
     /// Code lines that have numbers.
-    pub(crate) fn lines(&self) -> u32 {
+    pub fn lines(&self) -> u32 {
         self.lines.len() as u32
     }
 
     /// The number of a code line; never 0.
-    pub(crate) fn line_number(&mut self, line: u64) -> u32 {
+    pub fn line_number(&mut self, line: u64) -> u32 {
         let next = self.lines.len() as u32 + 1;
         *self.lines.entry(line).or_insert(next)
     }
 
     /// Forgets all blocks, counters and stubs but the first `stubs`; code is put into the same chunks from the start. Places
     /// that write records keep their numbers, and so do code lines.
-    pub(crate) fn flush(&mut self, stubs: usize) {
+    pub fn flush(&mut self, stubs: usize) {
         let old = std::mem::take(self);
         self.stubs = old.stubs[..stubs].to_vec();
         for run in &old.runs {
@@ -418,7 +418,7 @@ impl FragmentTable {
     }
 
     /// What is translated from now on is, where the program made it, code of this moment. Says whether that is another one.
-    pub(crate) fn now_made(&mut self, made: u32) -> bool {
+    pub fn now_made(&mut self, made: u32) -> bool {
         let changes = self.made.last().is_none_or(|(_, last)| *last != made);
         let next = self.next_block();
         match self.made.last_mut() {
@@ -429,13 +429,13 @@ impl FragmentTable {
     }
 
     /// Of which moment a block is, if the program made its code.
-    pub(crate) fn made_at(&self, block: FragmentId) -> u32 {
+    pub fn made_at(&self, block: FragmentId) -> u32 {
         let behind = self.made.partition_point(|(first, _)| *first <= block);
         behind.checked_sub(1).map_or(0, |at| self.made[at].1)
     }
 
     /// Asks for a little of the memory that the next entries will need.
-    pub(crate) fn make_room_ahead(&mut self) {
+    pub fn make_room_ahead(&mut self) {
         let Self { blocks, shapes, stubs, derived_edges, runs, touched, .. } = self;
         let [b, s, t, f, p] = touched;
         own_memory::touch_ahead(blocks, b, AHEAD);
@@ -448,17 +448,17 @@ impl FragmentTable {
     }
 
     /// The number that the next block gets.
-    pub(crate) fn next_block(&self) -> FragmentId {
+    pub fn next_block(&self) -> FragmentId {
         FragmentId(self.blocks.len() as u32)
     }
 
     /// What is added from now on is emitted together.
-    pub(crate) fn begin_batch(&mut self) {
+    pub fn begin_batch(&mut self) {
         self.batches.push(self.next_block());
     }
 
     /// The blocks that were emitted together with `id`, itself among them.
-    pub(crate) fn batch_of(&self, id: FragmentId) -> impl Iterator<Item = FragmentId> + use<> {
+    pub fn batch_of(&self, id: FragmentId) -> impl Iterator<Item = FragmentId> + use<> {
         let next = self.batches.partition_point(|first| *first <= id);
         let first = next.checked_sub(1).map_or(0, |i| self.batches[i].0);
         let end = self.batches.get(next).map_or(self.next_block().0, |b| b.0);
@@ -466,7 +466,7 @@ impl FragmentTable {
     }
 
     /// Adds a block; only the first of several with the same address is found by it.
-    pub(crate) fn add_fragment(&mut self, block: Fragment) -> FragmentId {
+    pub fn add_fragment(&mut self, block: Fragment) -> FragmentId {
         let id = self.next_block();
         self.run_for(block.cache).blocks.push(id);
         let first = block.pc >> 12;
@@ -488,12 +488,12 @@ impl FragmentTable {
     }
 
     /// Whether a live block begins at `pc`.
-    pub(crate) fn begins(&self, pc: u64, call_context: CallContextId) -> bool {
+    pub fn begins(&self, pc: u64, call_context: CallContextId) -> bool {
         self.pages.get(&(pc >> 12, call_context)).is_some_and(|p| p.begins(pc))
     }
 
     /// The first address from `pc` on at which a live block begins; none on this page: where the next page does.
-    pub(crate) fn next_begin(&self, pc: u64, call_context: CallContextId) -> u64 {
+    pub fn next_begin(&self, pc: u64, call_context: CallContextId) -> u64 {
         let end = (pc | 0xfff).saturating_add(1);
         let Some(page) = self.pages.get(&(pc >> 12, call_context)) else { return end };
         page.next(pc).unwrap_or(end)
@@ -510,18 +510,18 @@ impl FragmentTable {
     }
 
     /// Code will be put into the chunk at `start`.
-    pub(crate) fn add_chunk(&mut self, start: u64) {
+    pub fn add_chunk(&mut self, start: u64) {
         self.runs.push(Run { start, ..Run::default() });
     }
 
     /// Adds a stub; `addr` and a patch site are known only when the code has its place, so they are set later.
-    pub(crate) fn add_stub(&mut self, kind: StubKind) -> u32 {
+    pub fn add_stub(&mut self, kind: StubKind) -> u32 {
         self.stubs.push(Stub { addr: 0, kind });
         (self.stubs.len() - 1) as u32
     }
 
     /// `cache` is not below those of the points added before in its chunk; the last one for an address counts.
-    pub(crate) fn add_state_map_entry(&mut self, cache: u64, entry: StateMapEntry) {
+    pub fn add_state_map_entry(&mut self, cache: u64, entry: StateMapEntry) {
         self.run_for(cache).state_map.push((cache, entry));
     }
 
@@ -529,7 +529,7 @@ impl FragmentTable {
         self.runs.iter().find(|r| cache.wrapping_sub(r.start) < layout::CHUNK_SIZE)
     }
 
-    pub(crate) fn state_map_entry(&self, cache: u64) -> Option<StateMapEntry> {
+    pub fn state_map_entry(&self, cache: u64) -> Option<StateMapEntry> {
         let state_map = &self.run_of(cache)?.state_map;
         let i = state_map.partition_point(|p| p.0 <= cache).checked_sub(1)?;
         (state_map[i].0 == cache).then_some(state_map[i].1)
@@ -550,12 +550,12 @@ impl FragmentTable {
     }
 
     /// Whether any code of the pages from `start` to `end` (exclusive) has been translated.
-    pub(crate) fn touches(&self, start: u64, end: u64) -> bool {
+    pub fn touches(&self, start: u64, end: u64) -> bool {
         end > start && self.pages_in(start >> 12, (end - 1) >> 12).iter().any(|p| !self.pages[p].is_empty())
     }
 
     /// Marks every block that has a byte in `start..end` as dead; returns them.
-    pub(crate) fn kill_range(&mut self, start: u64, end: u64) -> Vec<FragmentId> {
+    pub fn kill_range(&mut self, start: u64, end: u64) -> Vec<FragmentId> {
         let mut killed = Vec::new();
         let last = if end > start { (end - 1) >> 12 } else { return killed };
         for page in self.pages_in(start >> 12, last) {
@@ -585,28 +585,28 @@ impl FragmentTable {
     }
 
     /// The block is entered at `entry` from elsewhere.
-    pub(crate) fn set_entry(&mut self, id: FragmentId, entry: u64) {
+    pub fn set_entry(&mut self, id: FragmentId, entry: u64) {
         self.blocks[id.0 as usize].entry = entry;
     }
 
     /// The jump at cache address `at`, behind what was added before, leads from a block's entry to its translation.
-    pub(crate) fn add_way_in(&mut self, at: u64, id: FragmentId) {
+    pub fn add_way_in(&mut self, at: u64, id: FragmentId) {
         self.run_for(at).ways_in.push((at, id));
     }
 
     /// The instruction at cache address `at`, behind what was added before, is on the way out of a loop, and not counted yet:
     /// `skipped` is not executed.
-    pub(crate) fn add_way_out(&mut self, at: u64, skipped: FragmentId) {
+    pub fn add_way_out(&mut self, at: u64, skipped: FragmentId) {
         self.run_for(at).ways_out.push((at, skipped));
     }
 
     /// The dead block that would be entered at `cache`.
-    pub(crate) fn dead_at(&self, cache: u64) -> Option<FragmentId> {
+    pub fn dead_at(&self, cache: u64) -> Option<FragmentId> {
         self.dead.get(&cache).copied()
     }
 
     /// What the translated code at `cache` belongs to. `None` for stubs, IBL targets and what is no code of ours.
-    pub(crate) fn place(&self, cache: u64) -> Option<Place> {
+    pub fn place(&self, cache: u64) -> Option<Place> {
         let run = self.run_of(cache)?;
         let blocks = &run.blocks;
         let id = blocks[blocks.partition_point(|id| self.block(*id).cache <= cache).checked_sub(1)?];
@@ -632,12 +632,17 @@ impl FragmentTable {
         Some(Place { block: id, index: b.n, at_start: offset == at, bumped })
     }
 
+    /// The block is called at `called`.
+    pub fn set_called(&mut self, id: FragmentId, called: u64) {
+        self.blocks[id.0 as usize].called = called;
+    }
+
     /// The guest address of instruction `index` of a block (the block's end for its count).
-    pub(crate) fn pc_of(&self, id: FragmentId, index: u16) -> u64 {
+    pub fn pc_of(&self, id: FragmentId, index: u16) -> u64 {
         let b = self.block(id);
         b.pc + self.shapes[b.shapes as usize..][..usize::from(index)].iter().map(|s| s.guest_len()).sum::<u64>()
     }
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

@@ -9,7 +9,7 @@ use grind_types::hash::Map;
 
 /// Where a conditional branch goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bias {
+pub enum Bias {
     /// On to the next instruction, nearly always.
     Next,
     /// To its target, nearly always.
@@ -26,7 +26,7 @@ const SELDOM: u64 = 16;
 
 /// See the module's description.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Hotness {
+pub struct Hotness {
     /// Executions of blocks, by where they begin.
     begin: Map<u64, u64>,
     /// The same, by the address behind them.
@@ -35,19 +35,19 @@ pub(crate) struct Hotness {
 
 impl Hotness {
     /// A block has been executed `n` times.
-    pub(crate) fn note(&mut self, begin: u64, end: u64, n: u64) {
+    pub fn note(&mut self, begin: u64, end: u64, n: u64) {
         for sum in [self.begin.entry(begin).or_default(), self.end.entry(end).or_default()] {
             *sum = sum.saturating_add(n);
         }
     }
 
     /// Whether nothing is known of any code.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.begin.is_empty()
     }
 
     /// Where blocks begin that have been executed at least `least` times, the hottest first.
-    pub(crate) fn hot(&self, least: u64) -> Vec<u64> {
+    pub fn hot(&self, least: u64) -> Vec<u64> {
         let hot = self.begin.iter().filter(|(_, n)| **n >= least);
         let mut hot: Vec<(Reverse<u64>, u64)> = hot.map(|(pc, n)| (Reverse(*n), *pc)).collect();
         hot.sort_unstable();
@@ -55,7 +55,7 @@ impl Hotness {
     }
 
     /// Where a conditional branch goes, if it has been executed often enough to tell.
-    pub(crate) fn bias(&self, branch: &Insn) -> Option<Bias> {
+    pub fn bias(&self, branch: &Insn) -> Option<Bias> {
         let all = self.end.get(&branch.next()).copied().filter(|n| *n >= ENOUGH)?;
         let at = |pc: u64| self.begin.get(&pc).copied().unwrap_or(0);
         let (next, target) = (at(branch.next()), at(branch.target()));
@@ -74,14 +74,14 @@ impl Hotness {
 
 #[cfg(test)]
 mod tests {
-    use grind_ptrace::Memory;
-
     use grind_layout::registers::StolenRegisters;
+
+    use grind_ptrace::Memory;
 
     use super::*;
     use crate::batch::Batch;
-    use crate::batch::testing::Untranslated;
     use crate::code_reader::CodeWindows;
+    use crate::testing::Untranslated;
 
     const AT: u64 = 0x40_0000;
 

@@ -1,0 +1,65 @@
+//! What tests of this crate, and of those that translate, begin with. Nothing else may use it.
+
+use std::ops::Range;
+
+use grind_layout::registers::StolenRegisters;
+use grind_trace::follow::CallContextId;
+
+use crate::batch::Known;
+use crate::fragment_table::{Fragment, NO_COUNTER, NO_REG};
+
+/// Nothing has been translated yet; what lies in the range may be looked at. These registers are taken.
+pub struct Untranslated(pub Range<u64>, pub StolenRegisters);
+
+impl Known for Untranslated {
+    fn live_in(&self, _pc: u64) -> Option<u8> {
+        None
+    }
+
+    fn begins(&self, _pc: u64) -> bool {
+        false
+    }
+
+    fn none_before(&self, pc: u64) -> u64 {
+        pc + 1
+    }
+
+    fn wants_registers(&self) -> bool {
+        true
+    }
+
+    fn stolen_registers(&self) -> StolenRegisters {
+        self.1
+    }
+
+    fn may_look_ahead(&self, pc: u64) -> bool {
+        self.0.contains(&pc)
+    }
+}
+
+/// A block that has nothing special about it.
+pub fn block(pc: u64, guest_len: u16, cache: u64) -> Fragment {
+    Fragment {
+        pc,
+        call_context: CallContextId(0),
+        cache,
+        entry: cache,
+        called: 0,
+        len: 16,
+        counter: 0,
+        edge: NO_COUNTER,
+        derived_edges_in: false,
+        shapes: 0,
+        n: 0,
+        bump_end: 0,
+        module: 0,
+        guest_len,
+        live_in: 0,
+        dead_in: 0,
+        held: [NO_REG; 2],
+        held_from: 0,
+        held_to: 0,
+        told: None,
+        dead: false,
+    }
+}
