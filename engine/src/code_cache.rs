@@ -12,6 +12,14 @@ mod link;
 mod map;
 mod waiting;
 
+use grind_codegen::PairCode as _;
+use grind_codegen::request::{self, Requests};
+use grind_codegen::{self as emit, Emitter, Work, miss_path, stack};
+use grind_layout::registers::StolenRegisters;
+use grind_layout::shared_memory::SharedMemory;
+use grind_layout::{self as layout, SlotWord};
+use grind_ptrace::{Gadget, Home, Memory};
+
 use grind_asm::Asm;
 use grind_fragments::batch::{Batch, Known};
 use grind_fragments::code_reader::{CodeWindows, VSYSCALL_PAGE};
@@ -26,11 +34,6 @@ use grind_types::hash::Map;
 use grind_types::own_memory::AHEAD;
 use grind_types::subject;
 
-use grind_layout::registers::StolenRegisters;
-use grind_layout::shared_memory::SharedMemory;
-use grind_layout::{self as layout, SlotWord};
-use grind_ptrace::{Gadget, Home, Memory};
-
 use dead::DeadStops;
 use fixed::Fixed;
 use ibl_targets::IblTargets;
@@ -40,10 +43,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
-
-use crate::emit::PairCode as _;
-use crate::emit::request::{self, Requests};
-use crate::emit::{self, Emitter, Work, miss_path, stack};
 
 /// Room that a chunk must have left before a batch is begun: the most that 64 blocks can take.
 const BATCH_ROOM: u64 = 4 << 20;

@@ -12,6 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use grind_codegen::level1::{self, Words};
 use grind_layout::shared_memory::SharedMemory;
 use grind_layout::{self as layout, SlotWord};
 use grind_trace::FirstLevel;
@@ -19,7 +20,6 @@ use grind_trace::follow::{Calls, Frame, NO_CALL_EDGE, TOTALS, WINDOW};
 use grind_types::hash::Map;
 use nix::fcntl::{FallocateFlags, fallocate};
 
-use crate::level1::{self, Words};
 use mapped::Mapped;
 pub(crate) use trace::Segment;
 

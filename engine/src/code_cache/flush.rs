@@ -6,14 +6,16 @@
 //! guest's mappings and of pages that are protected, and the numbers of places that write records.
 
 use std::time::Duration;
+use grind_codegen::miss_path;
+use grind_layout as layout;
+use grind_ptrace::Memory;
 use grind_asm::Asm;
 use grind_fragments::fragment_table::{FragmentTable, Way};
 use grind_trace::TraceSettings;
 use grind_trace::follow::CallContextId;
 use grind_types::subject;
 
-use grind_layout as layout;
-use grind_ptrace::Memory;
+
 use super::CodeCache;
 use super::dead::DeadStops;
 use crate::emit::{miss_path, stack};

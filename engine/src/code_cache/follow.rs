@@ -4,6 +4,7 @@
 
 use dynasmrt::{DynasmApi, dynasm};
 use grind_asm::Asm;
+use grind_codegen::bridge::{self, Bridge};
 use grind_fragments::fragment_table::{FragmentId, StubKind};
 use grind_layout as layout;
 use grind_trace::SiteKind;
@@ -11,7 +12,6 @@ use grind_trace::Transfer;
 use grind_trace::follow::{CallContextId, CallEdge, CallKind, Chain, Outcome, StackEffect, TOTALS};
 
 use super::CodeCache;
-use crate::emit::bridge::{self, Bridge};
 
 /// Bytes that a bridge takes at most.
 const BRIDGE_ROOM: u64 = 1024;

@@ -3,6 +3,8 @@
 //! one indivisible store.
 
 use grind_asm::{Asm, CALL};
+use grind_codegen::PairCode as _;
+use grind_codegen::{self as emit, Emitted};
 use grind_fragments::fragment_table::{FragmentId, StubKind, Way};
 use grind_layout as layout;
 use grind_trace::follow::CallContextId;
@@ -10,8 +12,6 @@ use grind_types::subject;
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 
 use super::{Chunk, CodeCache, Tail};
-use crate::emit::PairCode as _;
-use crate::emit::{self, Emitted};
 
 impl CodeCache {
     /// Makes sure that an indirect branch to the block finds it without a stop.

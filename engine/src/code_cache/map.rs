@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use grind_codegen as emit;
 use grind_fragments::code_reader::VSYSCALL_PAGE;
 use grind_ptrace::Memory;
 use grind_ptrace::maps::Region;
@@ -14,7 +15,6 @@ use grind_types::Module;
 use grind_types::addr::GuestAddr;
 
 use super::{CodeCache, ExecRange, Protected};
-use crate::emit;
 
 /// Up to where memory can be executed from `pc` on without a gap; `pc` itself, if it cannot.
 pub(super) fn executable_until(ranges: &[ExecRange], pc: u64) -> u64 {

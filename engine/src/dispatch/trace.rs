@@ -3,6 +3,8 @@
 
 use std::cell::RefCell;
 
+use grind_codegen::level1::{self, MissPathAsm, Touched, Words};
+use grind_codegen::miss_path::Repeat;
 use grind_layout::{self as layout, SlotWord};
 use grind_ptrace::{Regs, Stopped, register};
 use grind_trace::{self as trace, Done, Handler, LineReplaced, SiteKind, Target};
@@ -13,9 +15,7 @@ use super::Dispatcher;
 use super::announce::announce;
 use super::kinds::address_of;
 use crate::code_cache::{CodeCache, SpaceTrace};
-use crate::emit::miss_path::Repeat;
 use crate::image::Remote;
-use crate::level1::{self, MissPathAsm, Touched, Words};
 use crate::recover::Boundary;
 use crate::slots::SlotId;
 use crate::trace_channel::TraceChannel;

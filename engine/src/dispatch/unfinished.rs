@@ -5,12 +5,12 @@
 //! Invariants: nothing is read or written but the thread's slot; the first instruction that does anything else, or that may branch,
 //! ends it. (Nothing of ours that counts has either in its middle.)
 
+use grind_codegen::level1::Words;
 use grind_layout::{self as layout, SlotWord};
 use grind_ptrace::{Regs, Stopped, register};
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, OpKind, Register};
 
 use super::Dispatcher;
-use crate::level1::Words;
 use crate::recover::{self, CachePosition};
 
 /// So many instructions at most are between two boundaries and only count.

@@ -11,7 +11,7 @@
 
 use dynasmrt::{DynasmApi, dynasm};
 use grind_asm::Asm;
-use grind_fragments::fragment_table::{CallSite, Fragment, FragmentId, FragmentTable, StateMapEntry, Way};
+use grind_fragments::fragment_table::{CallSite, Fragment, FragmentId, StateMapEntry, Way};
 use grind_isa::decode::{Class, Insn};
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
@@ -25,7 +25,7 @@ use super::{Emitter, Fixup};
 const PUSHED: i32 = 8;
 
 /// Whether the processor has PEXT, which this needs, as an instruction like others: before Zen 3, AMD's take hundreds of cycles.
-pub(crate) fn extracts_fast() -> bool {
+pub fn extracts_fast() -> bool {
     static CAN: LazyLock<bool> = LazyLock::new(|| {
         let name = __cpuid(0);
         let amd = [AMD, HYGON].contains(&[name.ebx, name.edx, name.ecx]);
@@ -41,7 +41,7 @@ const AMD: [u32; 3] = [0x6874_7541, 0x6974_6e65, 0x444d_4163];
 const HYGON: [u32; 3] = [0x6f67_7948, 0x6e65_476e, 0x656e_6975];
 
 /// Code for calls and returns that are pairs.
-pub(crate) trait PairCode {
+pub trait PairCode {
     /// Takes back what a call has pushed: the way in of whoever calls.
     fn called(&mut self);
 }
@@ -53,7 +53,7 @@ impl PairCode for Asm {
 }
 
 /// What a call of `b` leads to, where it has not been emitted with one.
-pub(crate) fn emit_called(base: u64, b: &Fragment) -> Asm {
+pub fn emit_called(base: u64, b: &Fragment) -> Asm {
     let mut c = Asm { buf: Vec::with_capacity(16), base };
     c.called();
     let field = c.jmp();
@@ -64,7 +64,7 @@ pub(crate) fn emit_called(base: u64, b: &Fragment) -> Asm {
 impl Emitter<'_> {
     /// Calls and returns are pairs from now on, unless they are told or followed.
     #[inline(always)]
-    pub(crate) fn in_pairs(mut self, yes: bool) -> Self {
+    pub fn in_pairs(mut self, yes: bool) -> Self {
         self.pairs = yes && !self.call_recorder.active();
         self
     }

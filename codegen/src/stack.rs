@@ -9,13 +9,13 @@
 //! they stand for; a record's highest word is written first, so that none is there by half; below all frames is one whose total
 //! at entry is 0, less than any that was told; no register and no flag of the guest is changed by the routine.
 
-use grind_asm::Asm;
-use grind_asm::instructions::{BELOW, E, NE};
-
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 use grind_trace::TraceSettings;
 use grind_trace::follow::{FRAME_TOLD, FRAME_WORDS, NO_CALL_EDGE};
+
+use grind_asm::Asm;
+use grind_asm::instructions::{BELOW, E, NE};
 
 use super::Emitter;
 
@@ -26,7 +26,7 @@ const SAVED: u32 = layout::SAVES + 224;
 pub(super) const SAVED_RCX: u32 = SAVED + 32;
 
 /// Whether frames are told.
-pub(crate) fn frames_told(settings: &TraceSettings) -> bool {
+pub fn frames_told(settings: &TraceSettings) -> bool {
     settings.followed() && settings.simulates()
 }
 

@@ -12,12 +12,12 @@
 //!
 //! In rdx is the index of a way here: [`layout::GROUP_INDEX`] for each way that comes before it, in all sets.
 
-use grind_asm::Asm;
-use grind_asm::instructions::{BELOW, E, NE, NOT_SIGN, SHL, SHR};
-
 use grind_layout as layout;
 use grind_layout::registers::Gpr;
 use grind_trace::FirstLevel;
+
+use grind_asm::Asm;
+use grind_asm::instructions::{BELOW, E, NE, NOT_SIGN, SHL, SHR};
 
 use super::ways::{LINE_TAG, LINE_TIME, Line, hidden_goes};
 use super::{R8, RCX, RDI, RDX};

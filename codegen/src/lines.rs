@@ -7,10 +7,10 @@
 //! same caches (which a new thread, behind its creator's system call, is not, nor whoever has asked to be counted from now on);
 //! a check too many changes nothing.
 
+use grind_isa::decode::{Class, Insn};
+
 use grind_fragments::fragment_table::FragmentId;
 use grind_trace::FirstLevel;
-
-use grind_isa::decode::{Class, Insn};
 
 use super::plan::Plan;
 use super::{Emitter, Fixup};

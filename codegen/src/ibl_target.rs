@@ -12,21 +12,21 @@ use grind_layout::{self as layout, SlotWord};
 
 use super::Emitted;
 use super::request::Requests;
-use crate::emit::pairs::PairCode;
+use crate::pairs::PairCode;
 
 /// An IBL target that was emitted: it becomes reachable through the table when the code is in place.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct IblTarget {
+pub struct IblTarget {
     /// The guest address it is for.
-    pub(crate) pc: u64,
+    pub pc: u64,
     /// What leads to it.
-    pub(crate) way: Way,
+    pub way: Way,
     /// Offset of its first byte.
-    pub(crate) pos: usize,
+    pub pos: usize,
     /// Offset of the byte that says how far to go on if it is the right one: with 0 it leads on to the next of its chain, too.
-    pub(crate) matches: usize,
+    pub matches: usize,
     /// Offset of the 32-bit field that leads to the next IBL target of the chain.
-    pub(crate) next: usize,
+    pub next: usize,
 }
 
 impl Emitted {
@@ -67,11 +67,11 @@ const RETURN_SHIFT: u8 = 6;
 
 /// Which bits choose the entry of an IBL target behind a call: nearly each shall have one of its own, since whoever comes second in
 /// a chain has been predicted to be first. From one call's end to the next one's there are 8 bytes and more, mostly.
-pub(crate) const PAIR_BITS: u32 = (layout::PAIR_ENTRIES as u32 - 1) << PAIR_SHIFT;
+pub const PAIR_BITS: u32 = (layout::PAIR_ENTRIES as u32 - 1) << PAIR_SHIFT;
 const PAIR_SHIFT: u32 = 3;
 
 /// The entry of a target in its table.
-pub(crate) fn entry_of(way: Way, target: u64) -> u32 {
+pub fn entry_of(way: Way, target: u64) -> u32 {
     match way {
         Way::Paired => (target as u32 & PAIR_BITS) >> PAIR_SHIFT,
         Way::Return if has_rorx() => (target >> RETURN_SHIFT & (layout::IBL_ENTRIES - 1)) as u32,
@@ -130,7 +130,7 @@ impl IblTargetCode for Asm {
 }
 
 /// An IBL target by itself, for a block that has been emitted without one.
-pub(crate) fn emit_ibl_target(
+pub fn emit_ibl_target(
     base: u64,
     pc: u64,
     way: Way,

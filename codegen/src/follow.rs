@@ -17,12 +17,12 @@ use super::calls::Taken;
 use super::deferral::Carrier;
 use super::sums::{Sums, add_execution};
 use super::{Emitter, Fixup, Goal};
-use crate::emit::request::RequestCode;
+use crate::request::RequestCode;
 
 impl Emitter<'_> {
     /// Executions count for this call context.
     #[inline(always)]
-    pub(crate) fn call_context(mut self, call_context: CallContextId) -> Self {
+    pub fn call_context(mut self, call_context: CallContextId) -> Self {
         self.call_context = call_context;
         self.off = self.trans.follow.is_off(call_context);
         self

@@ -1,12 +1,12 @@
 //! What the miss path of accesses notes and records of lines: who loads and reuses them, where there are contexts, and how they are
 //! used. Registers are those of [`super::miss_path_of_each`].
 
-use grind_asm::Asm;
-use grind_asm::instructions::{ABOVE, E, SHR, SIGN};
-
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 use grind_trace::{self as trace, FirstLevel};
+
+use grind_asm::Asm;
+use grind_asm::instructions::{ABOVE, E, SHR, SIGN};
 
 use super::{LESS_ONE, R8, R12, R13, R14, RAX, RBX, RCX, RDX, SITE};
 

@@ -1,28 +1,28 @@
 //! The miss path of what a repeated string instruction has accessed, behind that instruction in the block.
 
-use grind_asm::Asm;
-use grind_asm::instructions::{BELOW, E, GREATER, NOT_SIGN, SHR, SIGN};
-
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 use grind_trace::{FirstLevel, Target};
 
+use grind_asm::Asm;
+use grind_asm::instructions::{BELOW, E, GREATER, NOT_SIGN, SHR, SIGN};
+
 use super::{R8, RAX, RBX, RCX, RDI, RDX, RSI, access_words};
-use crate::emit::miss_path::MissPathCode;
+use crate::miss_path::MissPathCode;
 
 /// A repeated string instruction, as [`grind_trace::SiteKind::Repeated`] says.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Repeat {
-    pub(crate) size: u8,
-    pub(crate) source: bool,
-    pub(crate) target: Target,
-    pub(crate) target_first: bool,
-    pub(crate) narrow: bool,
+pub struct Repeat {
+    pub size: u8,
+    pub source: bool,
+    pub target: Target,
+    pub target_first: bool,
+    pub narrow: bool,
 }
 
 impl Repeat {
     /// What an iteration does, in order: whether at \[rdi\].
-    pub(crate) fn order(self) -> impl Iterator<Item = bool> {
+    pub fn order(self) -> impl Iterator<Item = bool> {
         let target = self.target != Target::Unused;
         [(target && self.target_first, true), (self.source, false), (target && !self.target_first, true)]
             .into_iter()
@@ -40,13 +40,7 @@ impl Repeat {
 /// lines are kept. All registers
 /// and flags come back as they were. Returns where the loop begins: with rax iterations to go, by rcx bytes from rbx and rdx
 /// on.
-pub(in crate::emit) fn emit_repeat_miss_path(
-    c: &mut Asm,
-    cache: FirstLevel,
-    repeat: Repeat,
-    site: u32,
-    uses: bool,
-) -> usize {
+pub(crate) fn emit_repeat_miss_path(c: &mut Asm, cache: FirstLevel, repeat: Repeat, site: u32, uses: bool) -> usize {
     const REGISTERS: [Gpr; 7] = [RAX, RCX, RDX, RBX, RSI, RDI, R8];
     let saves = layout::SAVES + 128;
     let flags = saves + 8 * REGISTERS.len() as u32;

@@ -20,21 +20,21 @@ mod repeat;
 mod uses;
 mod ways;
 
-use grind_asm::Asm;
-use grind_asm::instructions::{ABOVE_EQUAL, E, MISS_PATH_DESCRIPTION, NE, SECOND_DESCRIPTION, SHR};
-
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 use grind_trace::{self as trace, FirstLevel, TraceSettings};
 
-use crate::emit::cold::ColdCode;
-use crate::emit::stack::StackCode;
+use grind_asm::Asm;
+use grind_asm::instructions::{ABOVE_EQUAL, E, MISS_PATH_DESCRIPTION, NE, SECOND_DESCRIPTION, SHR};
+
+use crate::cold::ColdCode;
+use crate::stack::StackCode;
 
 use super::stack;
 
 pub(super) use fetch::FetchCode;
 pub(crate) use fetch::emit_fetch_miss_path;
-pub(crate) use repeat::Repeat;
+pub use repeat::Repeat;
 pub(super) use repeat::emit_repeat_miss_path;
 use uses::{record_line, record_lines_replaced, record_replaced, use_line};
 use ways::{
@@ -151,7 +151,7 @@ impl MissPathCode for Asm {
 pub(crate) type Emit = Option<Box<dyn Fn(&mut Asm)>>;
 
 /// The miss paths: of accesses, of fetches, of the stack by frames, of second lines. `frames`: frames are told.
-pub(crate) fn all(settings: &TraceSettings, frames: bool) -> [Emit; 4] {
+pub fn all(settings: &TraceSettings, frames: bool) -> [Emit; 4] {
     let uses = settings.keeps_uses();
     let second = settings.accesses.filter(|_| !uses);
     [

@@ -1,15 +1,15 @@
 //! The miss path of a fetch of code: its lines have numbers, by which is known where their times are ([`layout::LINES`]).
 
-use grind_asm::Asm;
-use grind_asm::instructions::{BELOW, E, NE, SHL};
-
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 use grind_trace::FirstLevel;
 
+use grind_asm::Asm;
+use grind_asm::instructions::{BELOW, E, NE, SHL};
+
 use super::ways::earliest;
 use super::{CLOCK, R8, R10, R12, RAX, RCX, RDX, RSI, RSP, UNROLLED, record_lines_replaced, saved};
-use crate::emit::stack::StackCode;
+use crate::stack::StackCode;
 
 /// What [`emit_fetch_miss_path`] is told on its stack, by offset from the stack pointer: the fetch's site; for one or two lines
 /// [`layout::LINE`] times the number, and the offset of its set in [`layout::CODE_WAYS`]. (On the stack, and not in the code
@@ -18,7 +18,7 @@ const FETCH_SITE: i32 = 8;
 const FETCH_LINES: [i32; 2] = [16, 32];
 
 /// The way into the miss path of fetches.
-pub(in crate::emit) trait FetchCode {
+pub(crate) trait FetchCode {
     /// Has the miss path called for a fetch: a site, and one or two lines.
     fn miss_path_of_fetch(&mut self, site: u32, lines: [(u32, u32); 2]);
 }

@@ -11,7 +11,7 @@ use iced_x86::{Code, OpKind, Register};
 
 use super::derived_edges::Goal;
 use super::{Bump, Emitter, Fixup};
-use crate::emit::ibl_target::IblTargetCode;
+use crate::ibl_target::IblTargetCode;
 
 /// Error numbers, after which a system call may have to be made once more.
 const EFAULT: i32 = 14;

@@ -17,7 +17,7 @@ use grind_layout::{self as layout, FRAME, SlotWord, TARGET};
 use grind_trace::follow::{CallKind, StackEffect, TOTALS};
 
 use super::taken::UNRECORDED;
-use crate::emit::follow::FollowCode;
+use crate::follow::FollowCode;
 
 const BELOW: u8 = 2;
 const NOT_EQUAL: u8 = 5;
@@ -25,38 +25,38 @@ const EQUAL: u8 = 4;
 
 /// What a bridge does.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bridge {
+pub struct Bridge {
     /// The target that it is for, if the transfer is indirect.
-    pub(crate) indirect: Option<u64>,
-    pub(crate) always: StackEffect,
+    pub indirect: Option<u64>,
+    pub always: StackEffect,
     /// The flags that may be read at the target.
-    pub(crate) live: u8,
+    pub live: u8,
     /// The callee's function and level, for calls.
-    pub(crate) function: u32,
-    pub(crate) level: u32,
+    pub function: u32,
+    pub level: u32,
     /// The caller is the same function, so the level is certain.
-    pub(crate) recursive: bool,
+    pub recursive: bool,
     /// The call edge's counters: calls, then inclusive costs by total.
-    pub(crate) counters: [u32; 1 + TOTALS],
+    pub counters: [u32; 1 + TOTALS],
     /// The totals that there are.
-    pub(crate) totals: &'static [usize],
+    pub totals: &'static [usize],
     /// Counts that it is gone through, where nothing is pushed and jumps count.
-    pub(crate) jumps: Option<u32>,
+    pub jumps: Option<u32>,
     /// The call edge's number, for frames that are told.
-    pub(crate) call_edge: u32,
+    pub call_edge: u32,
     /// Registers that are not needed at the target, a bit each.
-    pub(crate) dead: u16,
+    pub dead: u16,
     /// The flags that may be read where it returns to, and registers that are not needed there.
-    pub(crate) live_after: u8,
-    pub(crate) dead_after: u16,
+    pub live_after: u8,
+    pub dead_after: u16,
     /// Whether a return pops the frame below, too, and comes from it.
-    pub(crate) through: bool,
+    pub through: bool,
     /// Nothing is collected before it, or behind, so that totals do not tell frames from others.
-    pub(crate) off: bool,
+    pub off: bool,
     /// Where a stop for returns is that nobody can follow.
-    pub(crate) unmatched_return: u64,
+    pub unmatched_return: u64,
     /// Registers that are not the program's.
-    pub(crate) stolen_registers: StolenRegisters,
+    pub stolen_registers: StolenRegisters,
 }
 
 impl Bridge {
@@ -68,13 +68,13 @@ impl Bridge {
 
 /// A bridge that was emitted: 32-bit fields to be led somewhere.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Built {
+pub struct Built {
     /// To the target's translation.
-    pub(crate) onward: usize,
+    pub onward: usize,
     /// To what comes next if it is not for this.
-    pub(crate) else_: Vec<usize>,
+    pub else_: Vec<usize>,
     /// Offset of the code for returns, and its fields to where the call returns to (if that is known).
-    pub(crate) returns: Option<(usize, Option<usize>)>,
+    pub returns: Option<(usize, Option<usize>)>,
 }
 
 /// The register by which a bridge reaches frames, and whether it has to be saved. (None that may be free: a fault there would
@@ -111,7 +111,7 @@ impl Base {
 }
 
 /// Emits a bridge.
-pub(crate) fn emit(c: &mut Asm, b: &Bridge) -> Built {
+pub fn emit(c: &mut Asm, b: &Bridge) -> Built {
     let mut built = Built::default();
     let indirect = b.indirect.is_some();
     if let Some(target) = b.indirect {

@@ -2,13 +2,13 @@
 //! own, which says which field is to be led elsewhere; a call leads to where a block is called, which takes back what it has
 //! pushed, and so does its stub.
 
-use grind_fragments::fragment_table::StubKind;
-
 use grind_asm::CALL;
 
+use grind_fragments::fragment_table::StubKind;
+
 use super::Emitter;
-use crate::emit::pairs::PairCode;
-use crate::emit::request::RequestCode;
+use crate::pairs::PairCode;
+use crate::request::RequestCode;
 
 impl Emitter<'_> {
     /// Gives every branch its way: to a block of this batch, to one that was there, or to a stub.

@@ -1,16 +1,16 @@
-//! The miss path of a thread's first-level data cache, as [`crate::emit::miss_path`] emits it, for accesses that the engine itself has to
+//! The miss path of a thread's first-level data cache, as [`crate::miss_path`] emits it, for accesses that the engine itself has to
 //! make: those of special instructions, and of repeated ones that were interrupted. The thread is stopped meanwhile.
 //!
 //! It must do the same to the state in the slot as the emitted miss path, to the last time; the tests run both side by side.
 
-use grind_layout::{self as layout, SlotWord};
-
 use grind_trace::{FirstLevel, LineReplaced};
 
-use crate::emit::miss_path::Repeat;
+use grind_layout::{self as layout, SlotWord};
+
+use crate::miss_path::Repeat;
 
 /// Where the state is: 64-bit words by their offset in a slot.
-pub(crate) trait Words {
+pub trait Words {
     fn get(&self, at: u64) -> u64;
     fn set(&mut self, at: u64, value: u64);
 
@@ -24,11 +24,11 @@ pub(crate) trait Words {
 
 /// What has happened to a line, once there are contexts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Touched {
+pub struct Touched {
     /// Its address.
-    pub(crate) line: u64,
+    pub line: u64,
     /// It has been brought in; if not, it has been used for the first time since the context changed.
-    pub(crate) loaded: bool,
+    pub loaded: bool,
 }
 
 /// The half of a word of [`layout::DATA_PLACES`] that is a place.
@@ -70,7 +70,7 @@ fn hide(words: &mut impl Words, entry: u64, more: i64) {
 
 /// Makes an empty cache of what is all zeros: line 0 is in each way of the first set, as the model has it, and one of them shows.
 /// A cache that is none of that is left alone: a forked process goes on with its creator's.
-pub(crate) fn prepare(words: &mut impl Words, cache: FirstLevel) {
+pub fn prepare(words: &mut impl Words, cache: FirstLevel) {
     // More lines than there can ever be, so that line 0 is looked for as long as one is left: nobody keeps count of these.
     const HIDDEN: u64 = 1 << 62;
     if words.get(layout::DATA_PLACES) == 0 {
@@ -83,7 +83,7 @@ pub(crate) fn prepare(words: &mut impl Words, cache: FirstLevel) {
 }
 
 /// What is known of lines is forgotten, so that the next access to each takes the miss path; lines used before now are old.
-pub(crate) fn forget_lines(words: &mut impl Words, cache: FirstLevel) {
+pub fn forget_lines(words: &mut impl Words, cache: FirstLevel) {
     for way in 0..u64::from(cache.sets) * u64::from(cache.ways) {
         let way = way * layout::DATA_WAY;
         let place = words.get(layout::DATA_WHERE + way);
@@ -97,15 +97,15 @@ pub(crate) fn forget_lines(words: &mut impl Words, cache: FirstLevel) {
 }
 
 /// See the module's description.
-pub(crate) struct MissPathAsm<W> {
-    pub(crate) words: W,
-    pub(crate) cache: FirstLevel,
+pub struct MissPathAsm<W> {
+    pub words: W,
+    pub cache: FirstLevel,
     /// What is to be recorded of the last access's lines, before its miss.
-    pub(crate) touched: Vec<Touched>,
+    pub touched: Vec<Touched>,
     /// How lines are used is kept.
-    pub(crate) uses: bool,
+    pub uses: bool,
     /// What is to be recorded of the last access's lines, if it is.
-    pub(crate) replaced: Vec<LineReplaced>,
+    pub replaced: Vec<LineReplaced>,
 }
 
 /// The parts of a line of `line` bytes (32 or 64) that bytes touch, a bit each.
@@ -119,7 +119,7 @@ pub(crate) fn parts_of_bytes(bytes: u64, line: u32) -> u32 {
 
 impl<W: Words> MissPathAsm<W> {
     /// One of a cache with this state.
-    pub(crate) fn new(words: W, cache: FirstLevel, uses: bool) -> Self {
+    pub fn new(words: W, cache: FirstLevel, uses: bool) -> Self {
         Self { words, cache, touched: Vec::new(), uses, replaced: Vec::new() }
     }
 
@@ -218,14 +218,14 @@ impl<W: Words> MissPathAsm<W> {
     }
 
     /// The parts of the line in a way that have been accessed, and how often.
-    pub(crate) fn used(&self, way: u64) -> (u32, u32) {
+    pub fn used(&self, way: u64) -> (u32, u32) {
         let at = layout::DATA_USES + way;
         let count = u32::try_from(self.words.get(at + 8)).unwrap_or(u32::MAX);
         (parts_of_bytes(self.words.get(at), self.cache.line), count)
     }
 
     /// Accesses `size` bytes, at least one and at most a line; returns whether a line was missed.
-    pub(crate) fn access(&mut self, address: u64, size: u64) -> bool {
+    pub fn access(&mut self, address: u64, size: u64) -> bool {
         self.touched.clear();
         self.replaced.clear();
         let clock = self.words.get(u64::from(SlotWord::Clock.at())).wrapping_add(2);
@@ -243,7 +243,7 @@ impl<W: Words> MissPathAsm<W> {
     /// What a repeated instruction has done: `before` and `after` are rcx, rsi and rdi. Calls `tell` with what there is to
     /// record of an access: what has happened to its lines, those that were replaced, its address if it missed, and whether it
     /// was at \[rdi\].
-    pub(crate) fn repeat(
+    pub fn repeat(
         &mut self,
         r: Repeat,
         before: [u64; 3],

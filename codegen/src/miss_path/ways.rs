@@ -3,12 +3,12 @@
 //! [`replace`], [`show`]; what has been found hidden is only shown. (An entry may have its line, [`show_tag`], as soon as
 //! there is room: no way of the set has its time there then.)
 
-use grind_asm::Asm;
-use grind_asm::instructions::{BELOW, E, NE, NOT_SIGN, SHL, SHR};
-
 use grind_layout as layout;
 use grind_layout::registers::Gpr;
 use grind_trace::FirstLevel;
+
+use grind_asm::Asm;
+use grind_asm::instructions::{BELOW, E, NE, NOT_SIGN, SHL, SHR};
 
 use super::{R8, R10, R14, RAX, RCX, RDI, RDX, UNROLLED};
 

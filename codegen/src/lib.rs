@@ -7,7 +7,7 @@
 
 #[cfg(test)]
 mod bounds;
-pub(crate) mod bridge;
+pub mod bridge;
 mod calls;
 mod cold;
 mod contexts;
@@ -19,17 +19,18 @@ mod fetches;
 mod flags;
 mod follow;
 mod ibl_target;
+pub mod level1;
 mod lines;
-pub(crate) mod miss_path;
+pub mod miss_path;
 mod operand;
 mod pairs;
 mod plan;
 mod rep;
-pub(crate) mod request;
+pub mod request;
 mod resolve;
 mod simulate;
 mod special;
-pub(crate) mod stack;
+pub mod stack;
 mod sums;
 mod taken;
 #[cfg(test)]
@@ -52,9 +53,9 @@ use iced_x86::{Encoder, InstructionInfoFactory};
 use derived_edges::Goal;
 use request::Requests;
 
-pub(crate) use ibl_target::PAIR_BITS;
-pub(crate) use ibl_target::{IblTarget, emit_ibl_target, entry_of};
-pub(crate) use pairs::{PairCode, emit_called, extracts_fast};
+pub use ibl_target::PAIR_BITS;
+pub use ibl_target::{IblTarget, emit_ibl_target, entry_of};
+pub use pairs::{PairCode, emit_called, extracts_fast};
 
 /// Where one emitted branch leads, when it is not known yet.
 #[derive(Clone, Copy, Debug)]
@@ -69,19 +70,19 @@ struct Fixup {
 
 /// An emitted batch.
 #[derive(Debug, Default)]
-pub(crate) struct Emitted {
-    pub(crate) code: Asm,
+pub struct Emitted {
+    pub code: Asm,
     /// 64-bit constants behind the code, and the 32-bit fields that lead to them.
     literals: Vec<u64>,
     literal_uses: Vec<(usize, usize)>,
     /// Offset of the first literal.
     literal_pos: usize,
-    pub(crate) ibl_targets: Vec<IblTarget>,
+    pub ibl_targets: Vec<IblTarget>,
     fixups: Vec<Fixup>,
     /// Branches that lead to a translation from the start: offset of the 32-bit field, and the guest address.
-    pub(crate) links: Vec<(usize, u64)>,
+    pub links: Vec<(usize, u64)>,
     /// Stub numbers, by the offset of their `int3`.
-    pub(crate) stubs: Vec<(usize, u32)>,
+    pub stubs: Vec<(usize, u32)>,
 }
 
 impl Emitted {
@@ -172,7 +173,7 @@ enum Bump {
 
 /// Buffers that an emitter needs, kept from batch to batch, because to allocate them would take a tenth of the time. What is in
 /// them means nothing to the next one.
-pub(crate) struct Work {
+pub struct Work {
     out: Emitted,
     info: InstructionInfoFactory,
     encoder: Encoder,
@@ -216,7 +217,7 @@ impl Work {
     }
 
     /// Takes buffers back that are not needed any more.
-    pub(crate) fn recycle(&mut self, out: Emitted) {
+    pub fn recycle(&mut self, out: Emitted) {
         self.out = out;
     }
 }
@@ -253,7 +254,7 @@ impl std::fmt::Debug for Work {
 }
 
 /// Turns batches into code.
-pub(crate) struct Emitter<'a> {
+pub struct Emitter<'a> {
     batch: &'a Batch,
     trans: &'a mut FragmentTable,
     /// Address of the system-call and indirect-branch tables (below 2 GiB).
@@ -294,7 +295,7 @@ pub(crate) struct Emitter<'a> {
 
 impl<'a> Emitter<'a> {
     #[inline(always)]
-    pub(crate) fn new(
+    pub fn new(
         batch: &'a Batch,
         trans: &'a mut FragmentTable,
         base: u64,
@@ -336,7 +337,7 @@ impl<'a> Emitter<'a> {
 
     /// Stubs ask before they stop.
     #[inline(always)]
-    pub(crate) fn asking(mut self, requests: Option<Requests>) -> Self {
+    pub fn asking(mut self, requests: Option<Requests>) -> Self {
         self.requests = requests;
         self
     }
@@ -344,7 +345,7 @@ impl<'a> Emitter<'a> {
     /// The code shall also record what a simulation needs.
     /// `masked`: the guest sees the baseline processor.
     #[inline(always)]
-    pub(crate) fn traced(mut self, settings: TraceSettings, masked: bool) -> Self {
+    pub fn traced(mut self, settings: TraceSettings, masked: bool) -> Self {
         self.masked = masked;
         self.tracer = simulate::Tracer::new(settings);
         self.call_recorder = calls::CallRecorder::new(settings.calls, settings.every.is_some());
@@ -354,7 +355,7 @@ impl<'a> Emitter<'a> {
     /// Where functions begin and end: whether a way from one address to another gets to, or over, a boundary.
     /// `steady`: no code changes without a system call.
     #[inline(always)]
-    pub(crate) fn bounded(mut self, crosses: &'a dyn Fn(u64, u64) -> bool, steady: bool) -> Self {
+    pub fn bounded(mut self, crosses: &'a dyn Fn(u64, u64) -> bool, steady: bool) -> Self {
         self.crosses = crosses;
         self.call_recorder.steady = steady;
         self
@@ -362,20 +363,20 @@ impl<'a> Emitter<'a> {
 
     /// Where the engine is to be told that code runs.
     #[inline(always)]
-    pub(crate) fn watching(mut self, watched: &'a dyn Fn(u64) -> bool) -> Self {
+    pub fn watching(mut self, watched: &'a dyn Fn(u64) -> bool) -> Self {
         self.watched = watched;
         self
     }
 
     /// Whether blocks may lead to others uncounted.
     #[inline(always)]
-    pub(crate) fn with_derived_edges(mut self, yes: bool) -> Self {
+    pub fn with_derived_edges(mut self, yes: bool) -> Self {
         self.with_derived_edges = yes;
         self
     }
 
     /// Emits all blocks and adds them, their stubs and their points to the table.
-    pub(crate) fn emit(mut self) -> Emitted {
+    pub fn emit(mut self) -> Emitted {
         self.order();
         self.unroll();
         let order = std::mem::take(&mut self.work.order);

@@ -17,7 +17,7 @@ use super::cold::Cold;
 use super::miss_path::{Repeat, emit_repeat_miss_path};
 use super::stack::{SAVED_RCX, frames_told};
 use super::taken::UNRECORDED;
-use crate::emit::stack::StackCode;
+use crate::stack::StackCode;
 
 impl Emitter<'_> {
     /// A repeated string instruction is about to begin: remembers where it starts. Returns the number of its site, if its

@@ -1,14 +1,14 @@
 //! Whether the table of translations can say how large the largest block is: as many instructions as a block may have, of the
 //! kinds whose translations are longest.
 
+use grind_ptrace::Memory;
+
 use grind_fragments::batch::Batch;
 use grind_fragments::code_reader::CodeWindows;
 use grind_fragments::fragment_table::{FragmentTable, NO_REG};
 use grind_fragments::testing::Untranslated;
 use grind_isa::decode::MAX_INSNS;
 use grind_trace::{CallTrace, FirstLevel, TraceSettings};
-
-use grind_ptrace::Memory;
 
 use super::{Emitter, Work};
 

@@ -12,12 +12,12 @@
 //! [`FragmentTable::deferred`]: grind_fragments::fragment_table::FragmentTable::deferred
 //! [`FragmentTable::taken_off`]: grind_fragments::fragment_table::FragmentTable::taken_off
 
+use grind_types::StaticEvents;
+
 use grind_fragments::fragment_table::{Deferred, DeferredPart, FragmentId, NO_COUNTER};
 use grind_isa::decode::{Class, Insn};
 use grind_trace::SiteKind;
 use grind_trace::Transfer;
-
-use grind_types::StaticEvents;
 
 use super::sums::{Sums, add_execution};
 use super::{Emitter, Goal};

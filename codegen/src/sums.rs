@@ -1,10 +1,10 @@
 //! What a piece of code executes, known when it is emitted, in the kinds that a thread's totals have. It knows nothing of where
 //! that is counted.
 
-use grind_types::StaticEvents;
-
 use grind_isa::decode::{Class, Insn};
 use grind_trace::follow::TOTALS;
+
+use grind_types::StaticEvents;
 
 /// What has been executed, as a thread's totals are.
 pub(super) type Sums = [u32; TOTALS];

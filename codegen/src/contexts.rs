@@ -29,7 +29,7 @@ const _: () = assert!(Request::GrindPopContext.code() == Request::GrindPushConte
 impl Emitter<'_> {
     /// Changes of context are made by translations.
     #[inline(always)]
-    pub(crate) fn with_contexts(mut self, yes: bool) -> Self {
+    pub fn with_contexts(mut self, yes: bool) -> Self {
         self.with_contexts = yes;
         self
     }

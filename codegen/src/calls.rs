@@ -8,6 +8,10 @@
 //! first, so that one that does not fit any more faults before anything of it is there; `bump_end` is where the block has
 //! been told.
 
+use grind_asm::Asm;
+use grind_layout::registers::Gpr;
+use grind_layout::{self as layout, SlotWord};
+
 use grind_fragments::batch::Found;
 use grind_fragments::fragment_table::InsnShape;
 use grind_isa::decode::{Class, Insn, STATUS};
@@ -15,10 +19,6 @@ use grind_trace::Transfer;
 use grind_trace::{self as trace, CallTrace, Instruction, Site, SiteKind};
 use grind_types::StaticEvents;
 use grind_types::addr::GuestAddr;
-
-use grind_asm::Asm;
-use grind_layout::registers::Gpr;
-use grind_layout::{self as layout, SlotWord};
 
 use super::sums::{Sums, add_execution};
 use super::{Emitter, Fixup};

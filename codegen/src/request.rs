@@ -15,14 +15,14 @@ use grind_fragments::fragment_table::{FragmentTable, StubKind, Way};
 use grind_layout::registers::{Gpr, StolenRegisters};
 use grind_layout::{self as layout, SlotWord};
 
-use crate::emit::pairs::PairCode;
+use crate::pairs::PairCode;
 
 /// What `Posted` is while the engine deals with a request.
-pub(crate) const TAKEN: u64 = 2;
+pub const TAKEN: u64 = 2;
 
 /// Where code of a chunk asks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Requests {
+pub struct Requests {
     /// With the stub's number in `Request`.
     exit: u64,
     /// The same; rcx has been saved.
@@ -38,12 +38,12 @@ pub(crate) struct Requests {
 
 impl Requests {
     /// The answer to what takes a stop.
-    pub(crate) fn stop(&self) -> u64 {
+    pub fn stop(&self) -> u64 {
         self.stop
     }
 
     /// Where the chain of IBL targets ends.
-    pub(crate) fn miss(&self, way: Way) -> u64 {
+    pub fn miss(&self, way: Way) -> u64 {
         match way {
             Way::Jump => self.jump,
             Way::Call => self.call,
@@ -54,11 +54,7 @@ impl Requests {
 }
 
 /// The code of a chunk by which its stubs ask, to be placed at `base`.
-pub(crate) fn emit_requests(
-    base: u64,
-    trans: &mut FragmentTable,
-    stolen_registers: StolenRegisters,
-) -> (Asm, Requests) {
+pub fn emit_requests(base: u64, trans: &mut FragmentTable, stolen_registers: StolenRegisters) -> (Asm, Requests) {
     let mut c = Asm { buf: Vec::new(), base };
     let [(ret, from_return), (paired, from_paired)] = [Way::Return, Way::Paired].map(|way| {
         let id = trans.add_stub(StubKind::IblMiss { way });

@@ -4,19 +4,19 @@
 //! Invariants: registers and flags are the guest's again, but for those that the check in line has taken; a line's time may
 //! be stored twice for one use, never later than that of the next one.
 
+use grind_isa::events::Place;
+use grind_trace::FirstLevel;
+
 use grind_asm::Asm;
 use grind_asm::instructions::{ABOVE, NE};
 use grind_layout as layout;
 use grind_layout::registers::Gpr;
 
-use grind_isa::events::Place;
-use grind_trace::FirstLevel;
-
 use super::Emitter;
 use super::miss_path::described_members;
-use crate::emit::miss_path::FetchCode;
-use crate::emit::miss_path::MissPathCode;
-use crate::emit::stack::StackCode;
+use crate::miss_path::FetchCode;
+use crate::miss_path::MissPathCode;
+use crate::stack::StackCode;
 
 /// Lines that an instruction is fetched from: [`layout::LINE`] times the number, and the offset of the set; zeros if it is only one.
 pub(super) type Lines = [(u32, u32); 2];

@@ -3,12 +3,12 @@
 //!
 //! Invariant: where checks of accesses follow before the same instruction, their registers are taken here, once for all.
 
-use grind_asm::instructions::E;
-use grind_isa::decode::{Insn, STATUS};
-
 use grind_layout as layout;
 use grind_layout::registers::Gpr;
 use grind_trace::SiteKind;
+
+use grind_asm::instructions::E;
+use grind_isa::decode::{Insn, STATUS};
 
 use super::Emitter;
 use super::cold::{Cold, Lines, NO_LINES};
