@@ -7,6 +7,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::Range;
 
+use grind_code_cache::{Chunk, CodeCache};
 use grind_isa::cpuid;
 use grind_layout as layout;
 use grind_layout::shared_memory::SharedMemory;
@@ -15,7 +16,6 @@ use grind_ptrace::{Gadget, Memory, RemoteError, Stopped};
 use grind_types::EngineError;
 use nix::libc;
 
-use crate::code_cache::{Chunk, CodeCache};
 use crate::slots::SlotPool;
 
 const MIB: u64 = 1 << 20;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Instant;
 
+use grind_code_cache::CodeCache;
 use grind_fragments::fragment_table::FragmentId;
 use grind_fragments::orders::Pace;
 use grind_ptrace::Memory;
@@ -13,7 +14,6 @@ use grind_trace::follow::Frame;
 use grind_trace::objects::Allocating;
 use grind_types::hash::Map;
 
-use crate::code_cache::CodeCache;
 use crate::contexts::{Books, ThreadContexts};
 use crate::slots::{SlotId, SlotPool};
 use crate::stacks::Stacks;

@@ -5,10 +5,9 @@
 use grind_asm::CALL;
 use grind_fragments::fragment_table::{FragmentId, NO_REG, StateMapEntry, StubKind, Way};
 
+use grind_code_cache::CodeCache;
 use grind_layout::SlotWord;
 use grind_ptrace::{Regs, register};
-
-use crate::code_cache::CodeCache;
 
 /// Where a thread is that stopped in translated code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,10 +7,10 @@ use grind_fragments::fragment_table::Way;
 use grind_fragments::orders::{Entry, Pace};
 use grind_trace::follow::CallContextId;
 
+use grind_code_cache::CodeCache;
 use grind_ptrace::Memory;
 
 use super::Dispatcher;
-use crate::code_cache::CodeCache;
 
 impl Dispatcher<'_> {
     /// Thread `tid` has asked for the code at `pc`, in this way if by an indirect branch, and it is there. What it is likely to ask for

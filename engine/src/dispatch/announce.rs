@@ -1,7 +1,8 @@
 //! What the sink must know before it reads records: the blocks and sites that they name, and what is mapped where. Invariant:
 //! whoever hands records over has announced the code cache before.
 
-use crate::code_cache::CodeCache;
+use grind_code_cache::CodeCache;
+
 use crate::trace_channel::TraceChannel;
 
 /// Tells the sink of everything in `code_cache` that records may name.

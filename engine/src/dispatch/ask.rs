@@ -6,6 +6,7 @@
 //! thread that was made to stand still goes on when the question has been answered, with whatever it had stopped for; one
 //! question is dealt with at a time.
 
+use grind_code_cache::CodeCache;
 use grind_ptrace::{self as tracee, Regs, Stop, Stopped, Wait};
 use grind_types::Query;
 use grind_types::subject;
@@ -15,7 +16,6 @@ use super::Dispatcher;
 use super::kinds::{ASYNCHRONOUS, stops_processes};
 use super::resume::middle;
 use crate::api::{ControlRequest, Exit, Instrumentation, ProcessReport, Wanted};
-use crate::code_cache::CodeCache;
 use crate::process::State;
 use crate::recover::{self, CachePosition};
 use crate::slots::{SlotId, SlotPool};

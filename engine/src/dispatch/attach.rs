@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use grind_code_cache::CodeCache;
 use grind_ptrace::maps::Region;
 use grind_ptrace::{self as tracee, Gadget, How, Memory, Stop, Stopped, Wait, is_sent};
 use grind_types::EngineError;
@@ -21,7 +22,6 @@ use super::life::command_line;
 use super::objects;
 use super::status::Status;
 use crate::api::AtStart;
-use crate::code_cache::CodeCache;
 use crate::contexts::ThreadContexts;
 use crate::image::{self, Remote};
 use crate::process::State;

@@ -4,6 +4,7 @@
 
 use std::rc::Rc;
 
+use grind_code_cache::CallStop;
 use grind_layout::SlotWord;
 use grind_ptrace::{self as tracee, How, Memory, Regs, Stopped};
 use grind_types::hash::Map;
@@ -15,7 +16,6 @@ use super::objects;
 use super::status::Status;
 use super::{Dispatcher, affinity, ask};
 use crate::api::Notice;
-use crate::code_cache::CallStop;
 use crate::contexts::{Books, ThreadContexts};
 use crate::process::{Process, State, Thread};
 use crate::stacks::Stacks;

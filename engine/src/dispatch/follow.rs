@@ -8,6 +8,7 @@
 use std::cell::RefCell;
 use std::time::Instant;
 
+use grind_code_cache::CodeCache;
 use grind_fragments::fragment_table::{FragmentId, StubKind};
 use grind_layout::{self as layout, SlotWord};
 use grind_ptrace::{Regs, register};
@@ -21,7 +22,6 @@ use super::{Dispatcher, How, Stopped};
 use crate::image::Remote;
 
 use super::flush::Reason;
-use crate::code_cache::CodeCache;
 use crate::process::Process;
 use crate::slots::SlotId;
 

@@ -6,10 +6,11 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use grind_code_cache::flush::HOT;
+
 use super::Dispatcher;
 use super::flush::Reason;
 use crate::api::Settings;
-use crate::code_cache::flush::HOT;
 use crate::tick::Ticks;
 
 /// Time until the first look.

@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use grind_code_cache::CodeCache;
 use grind_isa::cpuid;
 use grind_ptrace::{self as tracee, Gadget, How, Memory, Stop, Stopped};
 use grind_types::Module;
@@ -21,7 +22,6 @@ use super::objects;
 use super::resume::middle;
 use super::{Dispatcher, contexts};
 use crate::api::{AtStart, ContextCounts, Exit, FirstProcess, Notice, ProcessReport};
-use crate::code_cache::CodeCache;
 use crate::contexts::{Books, NAMED, ThreadContexts};
 use crate::image::{self, Remote};
 use crate::launch;

@@ -5,9 +5,10 @@
 
 use std::cell::RefCell;
 
+use grind_code_cache::CodeCache;
+
 use super::Dispatcher;
 use super::announce::announce;
-use crate::code_cache::CodeCache;
 
 impl Dispatcher<'_> {
     /// Code at `pc` is about to be translated for thread `tid`, which waits, or is about to be gone to.

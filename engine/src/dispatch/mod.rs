@@ -55,6 +55,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use grind_code_cache::CodeCache;
 use grind_fragments::fragment_table::{Emulate, FragmentId, StubKind, Way};
 use grind_fragments::orders::Orders;
 use grind_isa::cpuid::{self, CpuModel};
@@ -70,7 +71,6 @@ use grind_types::subject;
 use nix::libc;
 
 use crate::api::{Exit, FirstProcess, Notice, Program, Session, Settings};
-use crate::code_cache::CodeCache;
 use crate::guard::{self, CarefulSession};
 use crate::launch;
 use crate::process::{Interrupted, Process, State, Thread};

@@ -2,13 +2,13 @@
 //! is active in a thread that begins to be recorded in the middle of things. Without it, that would have no callers, and would return
 //! to functions that nobody knows to have called it. It is told once, when recording begins. Nothing of the thread is changed.
 
+use grind_code_cache::CodeCache;
 use grind_fragments::fragment_table::StubKind;
 use grind_ptrace::{Regs, Stopped};
 use grind_unwind::Stack;
 
 use super::Dispatcher;
 use super::announce::announce;
-use crate::code_cache::CodeCache;
 use crate::recover::{self, CachePosition};
 
 impl Dispatcher<'_> {

@@ -16,6 +16,7 @@ use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use grind_code_cache::CodeCache;
 use grind_codegen::request::TAKEN;
 use grind_fragments::fragment_table::StubKind;
 use grind_layout::shared_memory::SharedMemory;
@@ -25,7 +26,6 @@ use grind_trace::follow::CallContextId;
 
 use super::Dispatcher;
 use crate::api::Beside;
-use crate::code_cache::CodeCache;
 use crate::process::State;
 
 /// So many stops in a row begin it.

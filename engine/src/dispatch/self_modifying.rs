@@ -11,6 +11,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use grind_code_cache::{CodeCache, Protected};
 use grind_fragments::fragment_table::FragmentId;
 use grind_ptrace::maps;
 use grind_ptrace::{How, Regs, Stopped};
@@ -19,7 +20,6 @@ use nix::libc;
 
 use super::Dispatcher;
 use super::kinds::address_of;
-use crate::code_cache::{CodeCache, Protected};
 use crate::image::Remote;
 use crate::recover;
 

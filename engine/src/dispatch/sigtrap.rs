@@ -17,6 +17,7 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
+use grind_code_cache::{CallStop, MASKS_LOOKED_AT};
 use grind_ptrace::{self as tracee, How, Regs, Stop, Stopped};
 use nix::libc;
 
@@ -25,7 +26,6 @@ use super::kinds::bit;
 use super::resume::{answer, run};
 use super::signal::ACTION_SIZE;
 use super::status::Status;
-use crate::code_cache::{CallStop, MASKS_LOOKED_AT};
 use crate::image::Remote;
 use crate::process::{Process, State};
 

@@ -6,11 +6,11 @@
 //! Invariant: outside of that time no call stops for its sake; a copy of a process may have inherited the stops, and gives them up
 //! with the first one.
 
+use grind_code_cache::{CallStop, CodeCache};
 use nix::libc;
 
 use super::Dispatcher;
 use crate::api::{ProcessTally, Tally};
-use crate::code_cache::{CallStop, CodeCache};
 
 /// System calls that write, or copy, to a descriptor which may be a terminal.
 const OUTPUT: [i64; 4] = [libc::SYS_write, libc::SYS_writev, libc::SYS_sendfile, libc::SYS_splice];

@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 
+use grind_code_cache::{CodeCache, SpaceTrace};
 use grind_codegen::level1::{self, MissPathAsm, Touched, Words};
 use grind_codegen::miss_path::Repeat;
 use grind_layout::{self as layout, SlotWord};
@@ -14,7 +15,6 @@ use nix::libc;
 use super::Dispatcher;
 use super::announce::announce;
 use super::kinds::address_of;
-use crate::code_cache::{CodeCache, SpaceTrace};
 use crate::image::Remote;
 use crate::recover::Boundary;
 use crate::slots::SlotId;

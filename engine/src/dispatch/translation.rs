@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use grind_code_cache::CodeCache;
 use grind_fragments::fragment_table::FragmentId;
 use grind_ptrace::maps;
 use grind_ptrace::{self as tracee, Stopped};
@@ -18,7 +19,6 @@ use grind_types::subject;
 use super::Dispatcher;
 use super::announce::announce;
 use crate::api::Notice;
-use crate::code_cache::CodeCache;
 use crate::image::{self, Remote};
 
 impl Dispatcher<'_> {

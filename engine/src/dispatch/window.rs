@@ -18,7 +18,6 @@ use grind_ptrace::{Regs, Stopped};
 use super::Dispatcher;
 use super::flush::Reason;
 use crate::api::Notice;
-use crate::code_cache::CodeCache;
 use crate::tick::Ticks;
 
 /// As long as it takes to translate anew what a program of some size uses.
@@ -34,14 +33,7 @@ pub(super) struct Windows {
     ticks: Option<Ticks>,
 }
 
-impl CodeCache {
-    /// Whether translations are plain where nothing is recorded: only where calls are followed. (Cachegrind's caches and predictors
-    /// go on where they were.)
-    pub(crate) fn may_be_plain(&self) -> bool {
         (self.trace.recorded.followed() || self.trace.told_since.is_some()) && !self.trans.follow.given_up
-    }
-}
-
 impl Dispatcher<'_> {
     /// Whether the translations that `tid` runs record nothing for the time being.
     pub(super) fn is_plain(&self, tid: i32) -> bool {

@@ -2,6 +2,7 @@
 //! which the program is to find its own. It is not known any more once the code there has been thrown away; then it is 0, as after the unit
 //! has been reset. Never is anything written where there is no such address.
 
+use grind_code_cache::CodeCache;
 use grind_fragments::fragment_table::StubKind;
 use grind_isa::decode;
 use grind_ptrace::register;
@@ -9,7 +10,6 @@ use grind_ptrace::{Regs, Stopped};
 use iced_x86::{Decoder, DecoderOptions, Register};
 
 use super::Dispatcher;
-use crate::code_cache::CodeCache;
 use crate::process::Process;
 
 impl Dispatcher<'_> {

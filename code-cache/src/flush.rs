@@ -28,12 +28,12 @@ pub(super) const EMPTY_ENTRIES: [(Way, u64); 4] =
     [(Way::Jump, 16), (Way::Return, 24), (Way::Call, 46), (Way::Paired, 56)];
 
 /// A block that has been executed so often is one of hot code.
-pub(crate) const HOT: u64 = 16;
+pub const HOT: u64 = 16;
 
 impl CodeCache {
     /// Whether there is so much code, or so few counters are left, that the translations should be thrown away; or calls are to
     /// be made otherwise from now on.
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.trans.counters() > layout::MAX_COUNTERS / 8 * 7 || self.code_bytes() > self.code_limit || self.pairs_due
     }
 
@@ -53,7 +53,7 @@ impl CodeCache {
     }
 
     /// See the module's description.
-    pub(crate) fn flush(&mut self) {
+    pub fn flush(&mut self) {
         debug_assert!(self.users == 1);
         log::debug!(target: subject::FLUSH, "{} bytes of code go", self.code_bytes());
         self.pairs |= std::mem::take(&mut self.pairs_due);
@@ -75,7 +75,7 @@ impl CodeCache {
     }
 
     /// Takes note of how often blocks have been executed, before they are thrown away: `counts` are those of the blocks.
-    pub(crate) fn learn_hotness(&mut self, counts: &[u64]) {
+    pub fn learn_hotness(&mut self, counts: &[u64]) {
         let FragmentTable { hotness, blocks, .. } = &mut self.trans;
         for (b, &n) in blocks.iter().zip(counts).filter(|(_, n)| **n != 0) {
             hotness.note(b.pc, b.pc + u64::from(b.guest_len), n);
@@ -84,7 +84,7 @@ impl CodeCache {
 
     /// Translates what is hot at once, the hottest first, so that it stands together, and nothing has to stop for it. `memory`
     /// is that of the only address space.
-    pub(crate) fn translate_hot(&mut self, memory: &Memory) {
+    pub fn translate_hot(&mut self, memory: &Memory) {
         for pc in self.trans.hotness.hot(HOT) {
             if self.is_full() || self.trans.counters() > layout::MAX_COUNTERS / 2 {
                 break;
@@ -98,7 +98,7 @@ impl CodeCache {
 
     /// What is translated from now on records what there is to be recorded, or is plain. There are no translations, and all
     /// threads are elsewhere.
-    pub(crate) fn record(&mut self, on: bool) {
+    pub fn record(&mut self, on: bool) {
         let trace = &mut self.trace;
         if on != trace.plain() {
             return;
@@ -122,9 +122,9 @@ impl CodeCache {
         let first = self.trace.recorded.calls.map_or(Duration::MAX, |calls| calls.told_first);
         self.trace.told_since.is_some_and(|since| since.elapsed() >= first)
     }
-
     /// From now on calls are followed, or told, where anything is recorded. There are no translations, and all threads are elsewhere.
     pub(crate) fn follow_calls(&mut self, on: bool) {
+    pub fn tell_calls(&mut self) {
         if self.trace.plain() {
             return;
         }

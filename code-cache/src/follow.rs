@@ -29,12 +29,12 @@ fn entry_of(target: u64) -> u64 {
 
 impl CodeCache {
     /// Where the stop for unmatched returns is.
-    pub(crate) fn unmatched_return(&self) -> u64 {
+    pub fn unmatched_return(&self) -> u64 {
         self.chunks.first().map_or(0, |c| c.guest + UNMATCHED_RETURN)
     }
 
     /// How the site of a told transfer transfers control, and where the instruction and the next one are.
-    pub(crate) fn told_transfer(&self, told: u32) -> Option<Transfer> {
+    pub fn told_transfer(&self, told: u32) -> Option<Transfer> {
         match self.trans.trace_sites.get(told as usize)?.kind {
             SiteKind::Transfer { how, .. } => Some(how),
             _ => None,
@@ -42,7 +42,7 @@ impl CodeCache {
     }
 
     /// What the transfer of a told site to `target` comes to, as far as others tell.
-    pub(crate) fn has_met(&self, told: u32, from: CallContextId, target: u64) -> Option<Outcome> {
+    pub fn has_met(&self, told: u32, from: CallContextId, target: u64) -> Option<Outcome> {
         let site = self.trans.trace_sites.get(told as usize)?;
         let SiteKind::Transfer { how, .. } = site.kind else { return None };
         self.trans.follow.has_met(how, from, target, site.addr.0.wrapping_add(site.len.into()))
@@ -50,7 +50,7 @@ impl CodeCache {
 
     /// From now on emitted code does what `outcome` says where the site `told` leads from `from` to `target`, whose translation is
     /// `block`. Returns the number of the call edge, if it is one. `root` is the field by which the site is left.
-    pub(crate) fn build_bridge(
+    pub fn build_bridge(
         &mut self,
         (told, from, root): (u32, CallContextId, u64),
         target: u64,

@@ -26,7 +26,7 @@ pub(crate) struct DeadStops {
 
 impl CodeCache {
     /// A thread has stopped at this dead block, and others may do so. Whether everything should be thrown away.
-    pub(crate) fn got_to_dead(&mut self, dead: FragmentId) -> bool {
+    pub fn got_to_dead(&mut self, dead: FragmentId) -> bool {
         let stops = self.dead_stops.blocks.entry(dead).or_default();
         *stops += 1;
         let stops = *stops;

@@ -3,9 +3,9 @@
 //! puts code in its place and joins it. Processes that forked share a space until one of them changes its executable
 //! mappings. Code once written stays where it is, since other threads may be running it.
 
-pub(crate) mod dead;
+pub mod dead;
 mod fixed;
-pub(crate) mod flush;
+pub mod flush;
 mod follow;
 mod ibl_targets;
 mod link;
@@ -63,20 +63,20 @@ const LARGE_FROM: u64 = 256 << 10;
 
 /// A stretch of code cache.
 #[derive(Debug)]
-pub(crate) struct Chunk {
-    pub(crate) guest: u64,
-    pub(crate) host: SharedMemory,
-    pub(crate) used: u64,
+pub struct Chunk {
+    pub guest: u64,
+    pub host: SharedMemory,
+    pub used: u64,
     /// Bytes for which large pages have been asked.
-    pub(crate) large: u64,
+    pub large: u64,
     /// Bytes that have been touched, if that is more than what is used.
-    pub(crate) touched: u64,
+    pub touched: u64,
     /// Where its code asks for what has not been translated; if not, it stops.
-    pub(crate) requests: Option<Requests>,
+    pub requests: Option<Requests>,
 }
 
 impl Chunk {
-    pub(crate) fn new(guest: u64, host: SharedMemory) -> Self {
+    pub fn new(guest: u64, host: SharedMemory) -> Self {
         Self { guest, host, used: 0, large: 0, touched: 0, requests: None }
     }
 
@@ -91,7 +91,7 @@ impl Chunk {
 
     /// Asks for large pages where there is so much code that it pays: a program whose caches are simulated has several times
     /// as much code as without.
-    pub(crate) fn enlarge(&mut self) {
+    pub fn enlarge(&mut self) {
         while self.large + LARGE_FROM <= self.used {
             self.host.collapse(self.large as usize);
             self.large += layout::LARGE_PAGE;
@@ -132,11 +132,11 @@ struct ExecRange {
 
 /// A page that the guest may not write to at present, because code that it shows has been translated.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Protected {
+pub struct Protected {
     /// Where that code is translated from: this page, or another mapping of the same file.
-    pub(crate) code: u64,
+    pub code: u64,
     /// The protection to be given back.
-    pub(crate) prot: i32,
+    pub prot: i32,
 }
 
 struct Outside<'a> {
@@ -248,22 +248,22 @@ impl Known for Outside<'_> {
 
 /// What its translations record, and how the sink knows it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SpaceTrace {
+pub struct SpaceTrace {
     /// What the present translations record.
-    pub(crate) settings: TraceSettings,
+    pub settings: TraceSettings,
     /// What translations record where something is to be recorded at all.
-    pub(crate) recorded: TraceSettings,
-    pub(crate) id: SpaceId,
+    pub recorded: TraceSettings,
+    pub id: SpaceId,
     /// Sites that have been announced.
-    pub(crate) announced: usize,
+    pub announced: usize,
     /// Special ones among them.
-    pub(crate) announced_specials: usize,
+    pub announced_specials: usize,
     /// Blocks that have been announced.
-    pub(crate) announced_blocks: usize,
+    pub announced_blocks: usize,
     /// The sink does not know the present modules.
-    pub(crate) map_changed: bool,
+    pub map_changed: bool,
     /// Where the miss paths of [`miss_path::all`] are, in that order; 0 for none.
-    pub(crate) miss_paths: [u64; 4],
+    pub miss_paths: [u64; 4],
     /// Offset of their end in the first chunk.
     pub(crate) miss_paths_end: u64,
     /// Since when calls are told that will be followed once that pays.
@@ -273,14 +273,14 @@ pub(crate) struct SpaceTrace {
 impl SpaceTrace {
     /// Whether translations are plain for the time being: they record nothing, though there is something to be recorded at
     /// other times.
-    pub(crate) fn plain(&self) -> bool {
+    pub fn plain(&self) -> bool {
         self.recorded.any() && !self.settings.any()
     }
 }
 
 /// Why a system call stops before it runs: each reason is a bit of the call's byte in the table that emitted code looks into.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum CallStop {
+pub enum CallStop {
     /// The dispatcher serves it.
     Served = 1,
     /// It may write where the driver has something that it would spoil.
@@ -291,20 +291,20 @@ pub(crate) enum CallStop {
 
 /// See the module's description.
 #[derive(Debug)]
-pub(crate) struct CodeCache {
-    pub(crate) trans: FragmentTable,
-    pub(crate) modules: Vec<Module>,
+pub struct CodeCache {
+    pub trans: FragmentTable,
+    pub modules: Vec<Module>,
     /// Where functions and sections of each module begin and end, if calls are recorded: sorted addresses.
     boundaries: Vec<Arc<[u64]>>,
     watched: Watched,
     ranges: Vec<ExecRange>,
-    pub(crate) chunks: Vec<Chunk>,
+    pub chunks: Vec<Chunk>,
     /// Where they are, but for the gadget.
-    pub(crate) home: Home,
-    pub(crate) tables_at: u64,
-    pub(crate) tables: SharedMemory,
+    pub home: Home,
+    pub tables_at: u64,
+    pub tables: SharedMemory,
     /// Calls and returns are pairs (`emit::pairs`); or they will be when all is translated anew.
-    pub(crate) pairs: bool,
+    pub pairs: bool,
     pairs_due: bool,
     chains: Map<(Way, u32), Tail>,
     ibl_targets: IblTargets,
@@ -312,24 +312,24 @@ pub(crate) struct CodeCache {
     incoming: Map<(u64, CallContextId), Vec<u64>>,
     /// Branches to code that is not there yet, as far as that is looked at.
     waiting: Waiting,
-    pub(crate) gadget: Gadget,
+    pub gadget: Gadget,
     /// There was no room for a chunk near some code.
-    pub(crate) far: bool,
+    pub far: bool,
     /// The guest sees the baseline processor.
-    pub(crate) masked: bool,
-    pub(crate) trace: SpaceTrace,
+    pub masked: bool,
+    pub trace: SpaceTrace,
     /// Changes of context of the statistics are made by translations.
-    pub(crate) contexts: bool,
+    pub contexts: bool,
     /// Address spaces that use it.
-    pub(crate) users: u32,
+    pub users: u32,
     /// Bytes of code from which on all is to be thrown away.
-    pub(crate) code_limit: u64,
+    pub code_limit: u64,
     /// Bytes of executable files from which on calls and returns are pairs.
-    pub(crate) pairs_from: u64,
+    pub pairs_from: u64,
     /// Steps of counters from which on it pays to translate all anew.
-    pub(crate) hotness_due: u64,
+    pub hotness_due: u64,
     /// So many more calls of `rt_sigprocmask` are looked at ([`crate::dispatch`]); 0: none stops any more.
-    pub(crate) masks_left: u32,
+    pub masks_left: u32,
     /// Pages that the guest may not write to at present.
     protected: BTreeMap<u64, Protected>,
     /// Pages that are, or have been, protected.
@@ -381,11 +381,17 @@ const STOPPING_CALLS: [i64; 28] = {
 };
 
 /// So many calls of `rt_sigprocmask` are looked at in programs that only block SIGTRAP together with all else.
-pub(crate) const MASKS_LOOKED_AT: u32 = 1000;
+pub const MASKS_LOOKED_AT: u32 = 1000;
 
 impl CodeCache {
+    /// Whether translations are plain where nothing is recorded: only where calls are followed. (Cachegrind's caches and predictors
+    /// go on where they were.)
+    pub fn may_be_plain(&self) -> bool {
+        self.trace.recorded.followed() && !self.trans.follow.given_up
+    }
+
     /// A code cache around freshly mapped tables, without chunks.
-    pub(crate) fn new(tables_at: u64, tables: SharedMemory, masked: bool) -> Self {
+    pub fn new(tables_at: u64, tables: SharedMemory, masked: bool) -> Self {
         for nr in STOPPING_CALLS {
             tables.store_u8((layout::SYSCALL_TABLE as usize) + nr as usize, CallStop::Served as u8);
         }
@@ -429,7 +435,7 @@ impl CodeCache {
 
     /// Adds a chunk that has been mapped into the guest. The first one gets what is there only once: the gadget for remote
     /// system calls and the stub behind empty entries of the indirect-branch table.
-    pub(crate) fn add_chunk(&mut self, guest: u64, host: SharedMemory) {
+    pub fn add_chunk(&mut self, guest: u64, host: SharedMemory) {
         let chunk = Chunk::new(guest, host);
         self.chunks.push(chunk);
         self.trans.add_chunk(guest);
@@ -479,7 +485,7 @@ impl CodeCache {
     }
 
     /// The same translations in other memory, for a process that no longer shares them.
-    pub(crate) fn copy_with(&self, tables: SharedMemory, chunks: Vec<Chunk>) -> Self {
+    pub fn copy_with(&self, tables: SharedMemory, chunks: Vec<Chunk>) -> Self {
         Self {
             trans: self.trans.clone(),
             modules: self.modules.clone(),
@@ -518,7 +524,7 @@ impl CodeCache {
     }
 
     /// Its translations shall record what these settings say. Before the first one.
-    pub(crate) fn trace_with(&mut self, settings: TraceSettings, id: SpaceId) {
+    pub fn trace_with(&mut self, settings: TraceSettings, id: SpaceId) {
         self.home.take(settings.stolen_registers());
         self.trace = SpaceTrace { settings, recorded: settings, id, ..SpaceTrace::default() };
         self.ask_as_settings_say();
@@ -543,7 +549,7 @@ impl CodeCache {
     }
 
     /// The parts of a slot that hold the state of its thread's caches and predictors: offsets and lengths.
-    pub(crate) fn simulated_state(&self) -> Vec<(u64, u64)> {
+    pub fn simulated_state(&self) -> Vec<(u64, u64)> {
         let mut parts = self.simulated_caches();
         if self.trace.recorded.branches {
             parts.push((u64::from(SlotWord::History.at()), 8));
@@ -553,7 +559,7 @@ impl CodeCache {
     }
 
     /// The same of the caches alone.
-    pub(crate) fn simulated_caches(&self) -> Vec<(u64, u64)> {
+    pub fn simulated_caches(&self) -> Vec<(u64, u64)> {
         let settings = self.trace.recorded;
         let mut parts = vec![(u64::from(SlotWord::Clock.at()), 8)];
         if let Some(c) = settings.fetches {
@@ -580,7 +586,7 @@ impl CodeCache {
     }
 
     /// Where the guest finds a C string that names our files.
-    pub(crate) fn name_at(&self) -> u64 {
+    pub fn name_at(&self) -> u64 {
         self.chunks.first().map_or(0, |c| c.guest + NAME_OFFSET)
     }
 
@@ -592,12 +598,12 @@ impl CodeCache {
     }
 
     /// Whether code at `pc` can be translated without another chunk.
-    pub(crate) fn has_chunk_for(&self, pc: u64) -> bool {
+    pub fn has_chunk_for(&self, pc: u64) -> bool {
         self.chunk_for(pc).is_some()
     }
 
     /// Whether this system call stops before it runs from now on, for that reason. It runs without a stop once there is none.
-    pub(crate) fn stop_before(&self, nr: i64, why: CallStop, on: bool) {
+    pub fn stop_before(&self, nr: i64, why: CallStop, on: bool) {
         let at = layout::SYSCALL_TABLE as usize + nr as usize;
         let others = self.tables.load_u8(at) & !(why as u8);
         self.tables.store_u8(at, if on { others | why as u8 } else { others });
@@ -609,7 +615,7 @@ impl CodeCache {
     }
 
     /// Lets the system calls that create threads and processes stop before they run.
-    pub(crate) fn stop_before_births(&self) {
+    pub fn stop_before_births(&self) {
         use nix::libc as l;
         for nr in [l::SYS_clone, l::SYS_clone3, l::SYS_fork, l::SYS_vfork] {
             self.stop_before(nr, CallStop::Served, true);
@@ -618,7 +624,7 @@ impl CodeCache {
 
     /// Asks for a little of the memory that the next translations will need, while nobody waits: a page that is touched for the
     /// first time takes longer than a block.
-    pub(crate) fn make_room_ahead(&mut self) {
+    pub fn make_room_ahead(&mut self) {
         if let Some(chunk) = self.chunks.iter_mut().rev().find(|c| c.used > 0) {
             chunk.touch_ahead();
         }
@@ -627,7 +633,7 @@ impl CodeCache {
 
     /// Translates the block at `pc` and what is likely to follow. The caller has made sure that `pc` is executable and that
     /// there is a chunk. `None`: nothing can be read there.
-    pub(crate) fn translate(&mut self, pc: u64, call_context: CallContextId, memory: &Memory) -> Option<FragmentId> {
+    pub fn translate(&mut self, pc: u64, call_context: CallContextId, memory: &Memory) -> Option<FragmentId> {
         if pc & !0xfff == VSYSCALL_PAGE {
             self.module_for_vsyscall();
         }

@@ -20,7 +20,7 @@ pub(super) struct Waiting {
 
 impl CodeCache {
     /// Links what waits for what has been translated since this was last called.
-    pub(crate) fn link_waiting(&mut self) {
+    pub fn link_waiting(&mut self) {
         let mut waiting = std::mem::take(&mut self.waiting);
         while let Some(stub) = self.trans.stubs.get(waiting.stubs) {
             waiting.stubs += 1;

@@ -15,7 +15,7 @@ use super::{Chunk, CodeCache, Tail};
 
 impl CodeCache {
     /// Makes sure that an indirect branch to the block finds it without a stop.
-    pub(crate) fn add_ibl_target(&mut self, id: FragmentId, way: Way) {
+    pub fn add_ibl_target(&mut self, id: FragmentId, way: Way) {
         let b = *self.trans.block(id);
         let Some(chunk) = self.chunks.iter().position(|c| c.contains(b.cache)) else { return };
         if self.chunks[chunk].used + 256 > layout::CHUNK_SIZE {
@@ -28,7 +28,7 @@ impl CodeCache {
     }
 
     /// The same, if it has not been done and translations are entered in this way.
-    pub(crate) fn expect_ibl_target(&mut self, id: FragmentId, way: Way) {
+    pub fn expect_ibl_target(&mut self, id: FragmentId, way: Way) {
         let pc = self.trans.block(id).pc;
         if (self.pairs || matches!(way, Way::Jump | Way::Return)) && !self.ibl_targets.has(way, pc) {
             self.add_ibl_target(id, way);
@@ -70,22 +70,22 @@ impl CodeCache {
     }
 
     /// Whether `a` is in the code cache.
-    pub(crate) fn is_cache(&self, a: u64) -> bool {
+    pub fn is_cache(&self, a: u64) -> bool {
         self.chunks.iter().any(|c| c.contains(a))
     }
 
     /// The byte at a cache address.
-    pub(crate) fn cache_byte(&self, a: u64) -> Option<u8> {
+    pub fn cache_byte(&self, a: u64) -> Option<u8> {
         self.host(a).map(|(c, at)| c.host.u8(at))
     }
 
     /// Whether a system call is made at a cache address.
-    pub(crate) fn calls_at(&self, a: u64) -> bool {
+    pub fn calls_at(&self, a: u64) -> bool {
         (self.cache_byte(a), self.cache_byte(a + 1)) == (Some(0x0f), Some(0x05))
     }
 
     /// Whether flags are pushed at a cache address.
-    pub(crate) fn pushes_flags_at(&self, a: u64) -> bool {
+    pub fn pushes_flags_at(&self, a: u64) -> bool {
         let mut code = [0; 15];
         self.read_cache(a, &mut code);
         let ins = Decoder::with_ip(64, &code, a, DecoderOptions::NONE).decode();
@@ -93,7 +93,7 @@ impl CodeCache {
     }
 
     /// Reads translated code; what lies outside the cache is left as it is.
-    pub(crate) fn read_cache(&self, a: u64, bytes: &mut [u8]) {
+    pub fn read_cache(&self, a: u64, bytes: &mut [u8]) {
         if let Some((c, at)) = self.host(a)
             && at + bytes.len() <= layout::CHUNK_SIZE as usize
         {
@@ -102,7 +102,7 @@ impl CodeCache {
     }
 
     /// The stub whose `int3` is at `a`.
-    pub(crate) fn stub_at(&self, a: u64) -> Option<StubKind> {
+    pub fn stub_at(&self, a: u64) -> Option<StubKind> {
         let (c, at) = self.host(a)?;
         if c.host.u8(at) != 0xcc || at as u64 + 5 > layout::CHUNK_SIZE {
             return None;
@@ -112,7 +112,7 @@ impl CodeCache {
     }
 
     /// Lets the branch whose field is at `site` lead to a block from now on.
-    pub(crate) fn link(&mut self, site: u64, to: FragmentId) {
+    pub fn link(&mut self, site: u64, to: FragmentId) {
         let b = *self.trans.block(to);
         log::trace!(target: subject::LINK, "the branch at {site:#x} leads to {:#x} now", b.pc);
         self.note_link(site, b.pc, b.call_context);
@@ -206,7 +206,7 @@ impl CodeCache {
 
     /// Marks translations of `start..end`, and of jumps through words there, as dead: whoever gets to one stops at its first
     /// byte. Returns how many there were.
-    pub(crate) fn kill_range(&mut self, start: u64, end: u64) -> usize {
+    pub fn kill_range(&mut self, start: u64, end: u64) -> usize {
         self.code.clear();
         let mut killed = self.trans.kill_range(start, end);
         for (start, end) in self.fixed.get_mut().forget(start, end) {
@@ -230,7 +230,7 @@ impl CodeCache {
 
     /// Lets what enters a dead block from elsewhere lead to its successor, if there is room for a jump and it gets there. Only
     /// while no thread can be inside the dead block's first bytes.
-    pub(crate) fn forward(&mut self, dead: FragmentId, to: FragmentId) -> bool {
+    pub fn forward(&mut self, dead: FragmentId, to: FragmentId) -> bool {
         let from = *self.trans.block(dead);
         let to = self.trans.block(to).entry;
         let rel = to.wrapping_sub(from.entry + 5) as i64;

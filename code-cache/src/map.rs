@@ -35,38 +35,38 @@ pub(super) fn executable_until(ranges: &[ExecRange], pc: u64) -> u64 {
 
 impl CodeCache {
     /// Whether `pc` is in executable memory, as far as is known.
-    pub(crate) fn executable(&self, pc: u64) -> bool {
+    pub fn executable(&self, pc: u64) -> bool {
         pc & !0xfff == VSYSCALL_PAGE || self.range_of(pc).is_some()
     }
 
     /// Whether code at `pc` can be translated without asking anything of the guest.
-    pub(crate) fn is_ordinary(&self, pc: u64) -> bool {
+    pub fn is_ordinary(&self, pc: u64) -> bool {
         self.executable(pc) && !self.self_modifying(pc) && self.has_chunk_for(pc)
     }
 
     /// Addresses of executable memory that no chunk is near.
-    pub(crate) fn out_of_reach(&self) -> Vec<u64> {
+    pub fn out_of_reach(&self) -> Vec<u64> {
         self.ranges.iter().map(|r| r.start).filter(|&pc| pc != VSYSCALL_PAGE && !self.has_chunk_for(pc)).collect()
     }
 
     /// Whether any of `start..end` is executable memory, as far as is known.
-    pub(crate) fn executable_in(&self, start: u64, end: u64) -> bool {
+    pub fn executable_in(&self, start: u64, end: u64) -> bool {
         self.ranges.iter().any(|r| start < r.end && r.start < end)
     }
 
     /// Whether there is any code that may change without a system call.
-    pub(crate) fn any_self_modifying(&self) -> bool {
+    pub fn any_self_modifying(&self) -> bool {
         self.ranges.iter().any(|r| r.self_modifying) || !self.once_writable.is_empty()
     }
 
     /// Whether code at `pc` may change without a system call.
-    pub(crate) fn self_modifying(&self, pc: u64) -> bool {
+    pub fn self_modifying(&self, pc: u64) -> bool {
         self.range_of(pc).is_some_and(|r| r.self_modifying) || self.once_writable.contains(&(pc & !0xfff))
     }
 
     /// Pages that the last translation took self-modifying code from and that are not protected yet, with the file and offset
     /// that they show if they are shared.
-    pub(crate) fn fresh_pages(&mut self) -> Vec<(u64, Option<(u64, u64)>)> {
+    pub fn fresh_pages(&mut self) -> Vec<(u64, Option<(u64, u64)>)> {
         let pages = std::mem::take(&mut self.fresh);
         pages
             .into_iter()
@@ -76,7 +76,7 @@ impl CodeCache {
     }
 
     /// Whether the last translation still is what the guest's memory says. What is not, is dead afterwards.
-    pub(crate) fn still_true(&mut self, memory: &Memory) -> bool {
+    pub fn still_true(&mut self, memory: &Memory) -> bool {
         let batch = std::mem::take(&mut self.batch);
         let mut fine = true;
         for b in &batch.blocks {
@@ -94,17 +94,17 @@ impl CodeCache {
     }
 
     /// Whether the page of `address` is, or has been, protected.
-    pub(crate) fn once_protected(&self, address: u64) -> bool {
+    pub fn once_protected(&self, address: u64) -> bool {
         self.once_writable.contains(&(address & !0xfff))
     }
 
     /// Whether any page of `start..end` is, or has been, protected.
-    pub(crate) fn once_protected_in(&self, start: u64, end: u64) -> bool {
+    pub fn once_protected_in(&self, start: u64, end: u64) -> bool {
         self.once_writable.range(start & !0xfff..end.max(start)).next().is_some()
     }
 
     /// Takes note that a page has been protected.
-    pub(crate) fn protect(&mut self, page: u64, how: Protected) {
+    pub fn protect(&mut self, page: u64, how: Protected) {
         if self.once_writable.insert(page) {
             // Windows that were read before may not be kept any longer.
             self.code.clear();
@@ -113,48 +113,48 @@ impl CodeCache {
     }
 
     /// How the page of `address` has been protected against writes, if it has.
-    pub(crate) fn protection(&self, address: u64) -> Option<Protected> {
+    pub fn protection(&self, address: u64) -> Option<Protected> {
         self.protected.get(&(address & !0xfff)).copied()
     }
 
     /// Whether any page is protected at present.
-    pub(crate) fn protects(&self) -> bool {
+    pub fn protects(&self) -> bool {
         !self.protected.is_empty()
     }
 
     /// The page may be written to again.
-    pub(crate) fn unprotect(&mut self, page: u64) {
+    pub fn unprotect(&mut self, page: u64) {
         self.protected.remove(&page);
     }
 
     /// Protected pages in `start..end`.
-    pub(crate) fn protected_in(&self, start: u64, end: u64) -> Vec<(u64, Protected)> {
+    pub fn protected_in(&self, start: u64, end: u64) -> Vec<(u64, Protected)> {
         self.protected.range(start & !0xfff..end.max(start)).map(|(&p, &how)| (p, how)).collect()
     }
 
     /// The mappings of these pages have changed: what was known about them is void.
-    pub(crate) fn unprotect_range(&mut self, start: u64, end: u64) {
+    pub fn unprotect_range(&mut self, start: u64, end: u64) {
         self.protected.retain(|&p, _| p < start & !0xfff || p >= end);
         self.once_writable.retain(|&p| p < start & !0xfff || p >= end);
     }
 
     /// Whether the program has made the code at `pc`.
-    pub(crate) fn is_made(&self, pc: u64) -> bool {
+    pub fn is_made(&self, pc: u64) -> bool {
         self.range_of(pc).is_some_and(|r| self.modules[r.module as usize].is_made())
     }
 
     /// Whether it has made any that can be executed now.
-    pub(crate) fn has_made(&self) -> bool {
+    pub fn has_made(&self) -> bool {
         self.ranges.iter().any(|r| self.modules[r.module as usize].is_made())
     }
 
     /// The module of `pc`.
-    pub(crate) fn module_at(&self, pc: u64) -> Option<u32> {
+    pub fn module_at(&self, pc: u64) -> Option<u32> {
         Some(self.range_of(pc)?.module)
     }
 
     /// The file that a module is of, if any, and where in memory its beginning is.
-    pub(crate) fn place_of(&self, module: u32) -> Option<(Arc<MappedFile>, u64)> {
+    pub fn place_of(&self, module: u32) -> Option<(Arc<MappedFile>, u64)> {
         let m = self.modules.get(module as usize)?;
         Some((m.file.clone()?, m.start.0.wrapping_sub(m.offset)))
     }
@@ -164,7 +164,7 @@ impl CodeCache {
     }
 
     /// Takes over the guest's memory map. `image` reads the vDSO, `file` opens what is behind a mapping.
-    pub(crate) fn learn_map(
+    pub fn learn_map(
         &mut self,
         regions: &[Region],
         image: impl Fn(u64, u64) -> Option<Vec<u8>>,
@@ -238,38 +238,38 @@ impl CodeCache {
     }
 
     /// Modules whose boundaries are not known yet.
-    pub(crate) fn unbounded_modules(&self) -> &[Module] {
+    pub fn unbounded_modules(&self) -> &[Module] {
         &self.modules[self.boundaries.len()..]
     }
 
     /// Takes note of the boundaries of the first module that has none yet.
-    pub(crate) fn add_boundaries(&mut self, list: Vec<u64>) {
+    pub fn add_boundaries(&mut self, list: Vec<u64>) {
         self.boundaries.push(list.into());
     }
 
     /// Modules whose allocators are not known yet.
-    pub(crate) fn unwatched_modules(&self) -> &[Module] {
+    pub fn unwatched_modules(&self) -> &[Module] {
         &self.modules[self.watched.modules().min(self.modules.len())..]
     }
 
     /// Takes note of the allocators of the first module of which they are not known.
-    pub(crate) fn add_watched(&mut self, list: Vec<(u64, Allocator)>) {
+    pub fn add_watched(&mut self, list: Vec<(u64, Allocator)>) {
         self.watched.add_module(list);
     }
 
     /// The allocator that begins at `pc`.
-    pub(crate) fn allocator_at(&self, pc: u64) -> Option<Allocator> {
+    pub fn allocator_at(&self, pc: u64) -> Option<Allocator> {
         self.watched.allocator(self.range_of(pc)?.module, pc)
     }
 
     /// A call of an allocator will return to `pc`: what is translated of that from now on says when it does. Returns the module,
     /// and whether that is news.
-    pub(crate) fn watch_return(&mut self, pc: u64) -> (u32, bool) {
+    pub fn watch_return(&mut self, pc: u64) -> (u32, bool) {
         (self.range_of(pc).map_or(u32::MAX, |r| r.module), self.watched.add_return(pc))
     }
 
     /// What is executable at present.
-    pub(crate) fn mapped_modules(&self) -> Vec<Module> {
+    pub fn mapped_modules(&self) -> Vec<Module> {
         let piece = |r: &ExecRange| {
             let m = self.modules[r.module as usize].clone();
             // Anonymous memory is one module, whatever of it is mapped.
@@ -280,13 +280,13 @@ impl CodeCache {
     }
 
     /// Whether translations hang on the memory of `start..end`, and not only on code there.
-    pub(crate) fn relies_on(&self, start: u64, end: u64) -> bool {
+    pub fn relies_on(&self, start: u64, end: u64) -> bool {
         self.fixed.borrow().used_in(start, end)
     }
 
     /// Mappings that no translation hangs on are about to change: forgets code that was read there, but not translated.
     /// `opened`: it can be written to from now on.
-    pub(crate) fn drop_unused(&mut self, start: u64, end: u64, opened: bool) {
+    pub fn drop_unused(&mut self, start: u64, end: u64, opened: bool) {
         self.code.clear();
         self.fixed.get_mut().forget(start, end);
         if opened {
@@ -295,7 +295,7 @@ impl CodeCache {
     }
 
     /// Forgets what is known about executable mappings: the next translation asks again.
-    pub(crate) fn forget_map(&mut self) {
+    pub fn forget_map(&mut self) {
         self.code.clear();
         self.ranges.clear();
     }
