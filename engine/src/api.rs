@@ -6,12 +6,11 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use grind_guest::counts::Counts;
 pub use grind_isa::cpuid::CpuModel;
 pub use grind_trace::objects::Allocator;
 use grind_types::addr::GuestAddr;
 use grind_types::{Module, Query};
-
-use crate::counts::Counts;
 
 /// The program to run: resolved by the driver, which has also checked that it can be executed.
 #[derive(Clone, Debug)]

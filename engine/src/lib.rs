@@ -1,20 +1,15 @@
 //! The instrumentation engine: runs a guest program so that it only ever executes translated code,
 //! and counts exactly what it executes. It knows nothing of profiles, options or debug info.
 
-mod contexts;
-mod counts;
 mod dispatch;
 mod guard;
-mod image;
 mod launch;
-mod process;
-mod recover;
-mod slots;
-mod stacks;
 mod tick;
 mod trace_channel;
 
 pub mod api;
+
+pub use grind_guest::counts::{Counts, Stretch};
 
 use grind_trace::Sink;
 use grind_types::EngineError;
@@ -22,7 +17,6 @@ use grind_types::EngineError;
 use dispatch::Target;
 
 pub use api::*;
-pub use counts::{Counts, Stretch};
 
 /// Runs `program` to its end, and every process it creates.
 ///

@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use grind_guest::slots::Segment;
 use grind_layout as layout;
 use grind_trace::follow::{Book, Names};
 use grind_trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
@@ -15,7 +16,6 @@ use grind_types::hash::Map;
 use grind_types::{Module, Query};
 
 use crate::guard::{CarefulSink, Health};
-use crate::slots::Segment;
 
 /// Full buffers that may wait for the sink before the guest has to.
 const QUEUE: usize = 2;

@@ -10,14 +10,14 @@
 //! What must never happen: that a call is made again which a signal with a handler has interrupted, or job control. After an
 //! ignored signal, a call with a time limit ends with EINTR all the same: made again and again, it might never end.
 
+use grind_guest::process::Interrupted;
+use grind_guest::recover::{self, CachePosition};
 use grind_ptrace::{Regs, Stopped};
 use nix::libc;
 
 use super::Dispatcher;
 use super::kinds::bit;
 use super::status::Status;
-use crate::process::Interrupted;
-use crate::recover::{self, CachePosition};
 
 /// Bytes of `syscall`.
 const SYSCALL_LEN: u64 = 2;

@@ -7,6 +7,9 @@
 //! question is dealt with at a time.
 
 use grind_code_cache::CodeCache;
+use grind_guest::process::State;
+use grind_guest::recover::{self, CachePosition};
+use grind_guest::slots::{SlotId, SlotPool};
 use grind_ptrace::{self as tracee, Regs, Stop, Stopped, Wait};
 use grind_types::Query;
 use grind_types::subject;
@@ -16,9 +19,6 @@ use super::Dispatcher;
 use super::kinds::{ASYNCHRONOUS, stops_processes};
 use super::resume::middle;
 use crate::api::{ControlRequest, Exit, Instrumentation, ProcessReport, Wanted};
-use crate::process::State;
-use crate::recover::{self, CachePosition};
-use crate::slots::{SlotId, SlotPool};
 
 /// What a thread's counters have counted that is not to be collected.
 #[derive(Debug, Default)]

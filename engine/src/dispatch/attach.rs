@@ -9,6 +9,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use grind_code_cache::CodeCache;
+use grind_guest::contexts::ThreadContexts;
+use grind_guest::image::{self, Remote};
+use grind_guest::process::State;
+use grind_guest::slots::SlotPool;
 use grind_ptrace::maps::Region;
 use grind_ptrace::{self as tracee, Gadget, How, Memory, Stop, Stopped, Wait, is_sent};
 use grind_types::EngineError;
@@ -22,10 +26,6 @@ use super::life::command_line;
 use super::objects;
 use super::status::Status;
 use crate::api::AtStart;
-use crate::contexts::ThreadContexts;
-use crate::image::{self, Remote};
-use crate::process::State;
-use crate::slots::SlotPool;
 
 /// Bytes of `syscall`, and of `int 0x80`.
 const CALL_LEN: u64 = 2;

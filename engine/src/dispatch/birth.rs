@@ -5,6 +5,9 @@
 use std::rc::Rc;
 
 use grind_code_cache::CallStop;
+use grind_guest::contexts::{Books, ThreadContexts};
+use grind_guest::process::{Process, State, Thread};
+use grind_guest::stacks::Stacks;
 use grind_layout::SlotWord;
 use grind_ptrace::{self as tracee, How, Memory, Regs, Stopped};
 use grind_types::hash::Map;
@@ -16,9 +19,6 @@ use super::objects;
 use super::status::Status;
 use super::{Dispatcher, affinity, ask};
 use crate::api::Notice;
-use crate::contexts::{Books, ThreadContexts};
-use crate::process::{Process, State, Thread};
-use crate::stacks::Stacks;
 
 impl Dispatcher<'_> {
     /// `t` has just created a thread or process.

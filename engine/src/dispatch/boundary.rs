@@ -3,12 +3,12 @@
 //! a step that faults has not been executed.
 
 use grind_fragments::fragment_table::{NO_REG, STUB_BYTES, StateMapEntry, StubKind};
+use grind_guest::recover::{self, Boundary, CachePosition};
 use grind_layout::SlotWord;
 use grind_ptrace::{How, Regs, Stop, Stopped, register};
 use nix::libc;
 
 use super::Dispatcher;
-use crate::recover::{self, Boundary, CachePosition};
 
 impl Dispatcher<'_> {
     /// Books what has been executed of a block that was left at `b`.

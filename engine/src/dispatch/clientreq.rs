@@ -3,6 +3,7 @@
 //! `grind-client-requests`.
 
 use grind_client_requests::Request;
+use grind_guest::process::{Process, State};
 use grind_ptrace::{Regs, Stopped};
 use grind_types::Query;
 use grind_types::addr::GuestAddr;
@@ -11,7 +12,6 @@ use grind_types::subject;
 use super::flush::Reason;
 use super::{Dispatcher, go_on};
 use crate::api::Instrumentation;
-use crate::process::{Process, State};
 
 /// The tools whose requests are served, by the names that drivers give.
 const CACHEGRIND: &str = "cachegrind";

@@ -8,6 +8,10 @@
 //! created it, at any time: when that one changes, it waits until all that follow it have changed.
 
 use grind_fragments::fragment_table::StateMapEntry;
+use grind_guest::contexts::{Books, NAMED, ThreadContexts};
+use grind_guest::image::Remote;
+use grind_guest::process::{Process, State, Thread};
+use grind_guest::slots::{SlotId, SlotPool};
 use grind_layout::{self as layout, CONTEXT_DEPTH, CONTEXT_STACK, CONTEXT_TABLE, SlotWord};
 use grind_ptrace::{self as tracee, How, Regs, Stopped};
 use nix::libc;
@@ -15,11 +19,6 @@ use nix::libc;
 use super::ask::{self, Uncollected};
 use super::{Dispatcher, trace};
 use crate::api::Notice;
-use crate::contexts::{Books, NAMED, ThreadContexts};
-use crate::image::Remote;
-use crate::process::{Process, State, Thread};
-
-use crate::slots::{SlotId, SlotPool};
 
 /// The most slots that a thread has beside its first one. Each costs some kernel memory, so beyond this a new context
 /// takes over the slot of the one that got its slot first.

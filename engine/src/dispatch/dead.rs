@@ -5,11 +5,11 @@
 use std::rc::Rc;
 
 use grind_fragments::fragment_table::FragmentId;
+use grind_guest::recover::Boundary;
 use grind_ptrace::{How, Stopped};
 use grind_types::subject;
 
 use super::Dispatcher;
-use crate::recover::Boundary;
 
 impl Dispatcher<'_> {
     /// The thread got to a block whose guest code has changed or gone.

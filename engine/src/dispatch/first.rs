@@ -3,6 +3,7 @@
 //!
 //! Invariant: it dies natively before it executes anything else of its own.
 
+use grind_guest::process::State;
 use grind_layout::SlotWord;
 use grind_ptrace::{How, Stopped};
 use nix::libc;
@@ -10,7 +11,6 @@ use nix::libc;
 use super::Dispatcher;
 use super::status::Status;
 use crate::api::Exit;
-use crate::process::State;
 
 /// Where no program has code.
 const NOWHERE: u64 = 8;

@@ -8,6 +8,8 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use grind_guest::process::{Interrupted, State};
+use grind_guest::recover::{self, Boundary, CachePosition};
 use grind_ptrace::{self as tracee, How, Regs, Stop, Stopped};
 use grind_types::subject;
 use nix::libc;
@@ -17,8 +19,6 @@ use super::announce::announce;
 use super::kinds::ASYNCHRONOUS;
 use super::resume::middle;
 use super::trapflag;
-use crate::process::{Interrupted, State};
-use crate::recover::{self, Boundary, CachePosition};
 
 /// So many instructions of translated code at most are executed to get to the next block.
 const STEPS: usize = 200;

@@ -10,6 +10,8 @@ use std::time::Instant;
 
 use grind_code_cache::CodeCache;
 use grind_fragments::fragment_table::{FragmentId, StubKind};
+use grind_guest::image::Remote;
+use grind_guest::slots::SlotId;
 use grind_layout::{self as layout, SlotWord};
 use grind_ptrace::{Regs, register};
 use grind_trace::Transfer;
@@ -19,11 +21,8 @@ use nix::libc;
 use super::announce::announce;
 use super::kinds::address_of;
 use super::{Dispatcher, How, Stopped};
-use crate::image::Remote;
-
 use super::flush::Reason;
 use crate::process::Process;
-use crate::slots::SlotId;
 
 /// What a transfer of control has led to.
 #[derive(Clone, Copy, Debug)]

@@ -6,13 +6,13 @@
 //! otherwise. A thread that is told to stop before it has begun is taken back to where it was.
 
 use grind_fragments::fragment_table::FragmentId;
+use grind_guest::process::State;
 use grind_layout::SlotWord;
 use grind_ptrace::{self as tracee, How, Regs, Stopped, is_sent};
 use nix::libc;
 
 use super::Dispatcher;
 use super::kinds::{ASYNCHRONOUS, fault_pending};
-use crate::process::State;
 
 /// A step in an instruction's original place, as [`State::InPlace`] has it.
 #[derive(Clone, Copy, Debug)]

@@ -8,6 +8,7 @@
 //! Not covered: what these calls tell of limits (`getrlimit`) and of memory that is locked, and 32-bit handlers of signals.
 
 use grind_fragments::fragment_table::FragmentId;
+use grind_guest::process::State;
 use grind_ptrace::{self as tracee, How, Memory, Regs, Stopped, is_sent};
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use nix::libc;
@@ -15,7 +16,6 @@ use nix::libc;
 use super::flush::{Restart, restarts};
 use super::signal::{called_from, caught};
 use super::{Dispatcher, again};
-use crate::process::State;
 
 /// Bytes of the instruction.
 const LEN: u64 = 2;

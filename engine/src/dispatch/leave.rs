@@ -8,6 +8,7 @@
 
 use std::rc::Rc;
 
+use grind_guest::image::{self, Remote};
 use grind_layout::SlotWord;
 use grind_ptrace::{self as tracee, Stopped};
 use grind_types::subject;
@@ -18,7 +19,6 @@ use super::attach::syscall_in;
 use super::flush::{Flush, Reason};
 use super::life::{personality, release};
 use crate::api::Exit;
-use crate::image::{self, Remote};
 
 impl Dispatcher<'_> {
     /// Process `pid` is to be left.

@@ -9,6 +9,12 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use grind_code_cache::CodeCache;
+use grind_guest::contexts::{Books, NAMED, ThreadContexts};
+use grind_guest::image::{self, Remote};
+use grind_guest::process::{Process, State, Thread};
+use grind_guest::recover::{self, CachePosition};
+use grind_guest::slots::SlotPool;
+use grind_guest::stacks::Stacks;
 use grind_isa::cpuid;
 use grind_ptrace::{self as tracee, Gadget, How, Memory, Stop, Stopped};
 use grind_types::Module;
@@ -22,13 +28,7 @@ use super::objects;
 use super::resume::middle;
 use super::{Dispatcher, contexts};
 use crate::api::{AtStart, ContextCounts, Exit, FirstProcess, Notice, ProcessReport};
-use crate::contexts::{Books, NAMED, ThreadContexts};
-use crate::image::{self, Remote};
 use crate::launch;
-use crate::process::{Process, State, Thread};
-use crate::recover::{self, CachePosition};
-use crate::slots::SlotPool;
-use crate::stacks::Stacks;
 
 impl Dispatcher<'_> {
     /// `PTRACE_EVENT_STOP`: a first stop, a group-stop, or the answer to an interrupt of ours.

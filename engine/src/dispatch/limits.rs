@@ -4,6 +4,7 @@
 //!
 //! A limit that was there before the program began is the kernel's business; the engine then makes do with less.
 
+use grind_guest::process::Process;
 use grind_layout as layout;
 use grind_ptrace::maps;
 use grind_ptrace::{How, Regs, Stopped};
@@ -11,7 +12,6 @@ use nix::libc;
 
 use super::Dispatcher;
 use super::resume::{answer, run};
-use crate::process::Process;
 
 /// Where in a thread's slot a `struct rlimit` may be put: behind the slot words.
 const LIMIT_OFFSET: u64 = 3072;

@@ -58,6 +58,7 @@ use std::time::{Duration, Instant};
 use grind_code_cache::CodeCache;
 use grind_fragments::fragment_table::{Emulate, FragmentId, StubKind, Way};
 use grind_fragments::orders::Orders;
+use grind_guest::process::{Interrupted, Process, State, Thread};
 use grind_isa::cpuid::{self, CpuModel};
 use grind_layout::{SlotWord, TARGET};
 use grind_ptrace::mapped_files::MappedFiles;
@@ -73,7 +74,6 @@ use nix::libc;
 use crate::api::{Exit, FirstProcess, Notice, Program, Session, Settings};
 use crate::guard::{self, CarefulSession};
 use crate::launch;
-use crate::process::{Interrupted, Process, State, Thread};
 use crate::tick::Ticks;
 use crate::trace_channel::TraceChannel;
 

@@ -4,12 +4,12 @@
 
 use grind_code_cache::CodeCache;
 use grind_fragments::fragment_table::StubKind;
+use grind_guest::recover::{self, CachePosition};
 use grind_ptrace::{Regs, Stopped};
 use grind_unwind::Stack;
 
 use super::Dispatcher;
 use super::announce::announce;
-use crate::recover::{self, CachePosition};
 
 impl Dispatcher<'_> {
     /// The frames of thread `tid`, whose registers are the guest's and which is at `pc`: `most` of them at most.

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use grind_code_cache::CodeCache;
 use grind_codegen::request::TAKEN;
 use grind_fragments::fragment_table::StubKind;
+use grind_guest::process::State;
 use grind_layout::shared_memory::SharedMemory;
 use grind_layout::{SlotWord, TARGET};
 use grind_ptrace::{self as tracee, Wait};
@@ -26,7 +27,6 @@ use grind_trace::follow::CallContextId;
 
 use super::Dispatcher;
 use crate::api::Beside;
-use crate::process::State;
 
 /// So many stops in a row begin it.
 const STOPS: u32 = 3;

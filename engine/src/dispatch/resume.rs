@@ -1,10 +1,11 @@
 //! How a stopped thread goes on that stands before a system call, or in the middle of something. Invariant: each of these lets the
 //! thread go on exactly once, or says how that is to be done.
 
+use grind_guest::process::State;
+
 use grind_ptrace::{How, Regs, Stopped};
 
 use super::kinds::fault_pending;
-use crate::process::State;
 
 /// Runs the system call at `go`.
 pub(super) fn run(t: Stopped, go: u64, how: How) {

@@ -13,6 +13,8 @@ use std::rc::Rc;
 
 use grind_code_cache::{CodeCache, Protected};
 use grind_fragments::fragment_table::FragmentId;
+use grind_guest::image::Remote;
+use grind_guest::recover;
 use grind_ptrace::maps;
 use grind_ptrace::{How, Regs, Stopped};
 use grind_types::subject;
@@ -20,8 +22,6 @@ use nix::libc;
 
 use super::Dispatcher;
 use super::kinds::address_of;
-use crate::image::Remote;
-use crate::recover;
 
 impl Dispatcher<'_> {
     /// Whether a fault is a write to a page that has been protected.

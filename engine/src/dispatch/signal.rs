@@ -3,6 +3,8 @@
 //! registers, and the kernel builds the frame; the first instruction of the handler is then translated like any other code.
 //! A handler therefore sees original addresses, and may change the frame: `rt_sigreturn` restores whatever it says.
 
+use grind_guest::process::State;
+use grind_guest::recover::{self, Boundary, CachePosition};
 use grind_ptrace::{self as tracee, How, Regs, Stop, Stopped, is_sent};
 use grind_types::subject;
 use nix::libc;
@@ -12,8 +14,6 @@ use super::kinds::{ASYNCHRONOUS, FAULTS, address_of, bit};
 use super::status::Status;
 use super::trapflag::set_trap_flag;
 use super::{Dispatcher, again};
-use crate::process::State;
-use crate::recover::{self, Boundary, CachePosition};
 
 /// Bytes of the kernel's `struct sigaction`: handler, flags, restorer, mask.
 pub(super) const ACTION_SIZE: usize = 32;

@@ -18,6 +18,8 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use grind_code_cache::{CallStop, MASKS_LOOKED_AT};
+use grind_guest::image::Remote;
+use grind_guest::process::{Process, State};
 use grind_ptrace::{self as tracee, How, Regs, Stop, Stopped};
 use nix::libc;
 
@@ -26,8 +28,6 @@ use super::kinds::bit;
 use super::resume::{answer, run};
 use super::signal::ACTION_SIZE;
 use super::status::Status;
-use crate::image::Remote;
-use crate::process::{Process, State};
 
 /// SIGTRAP's bit in a set of signals.
 const TRAP: u64 = bit(libc::SIGTRAP);

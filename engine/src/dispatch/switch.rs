@@ -3,15 +3,15 @@
 //! leaves at the boundary of an instruction before it changes, so that counts which follow from others are never half on one
 //! slot and half on the other.
 
+use grind_guest::process::State;
+use grind_ptrace::{self as tracee, How, Regs, Stopped};
+
 use grind_codegen::level1;
 use grind_layout::SlotWord;
-
-use grind_ptrace::{self as tracee, How, Regs, Stopped};
 
 use super::flush::makes_again;
 use super::kinds::ASYNCHRONOUS;
 use super::{Dispatcher, ask, clientreq, contexts};
-use crate::process::State;
 
 impl Dispatcher<'_> {
     /// Starts or stops counting for the process of `t`, which is at a stub. `t` is handed back

@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
+use grind_guest::image::Remote;
+use grind_guest::process::State;
 use grind_layout::SlotWord;
 use grind_ptrace::maps;
 use grind_ptrace::{self as tracee, How, Regs, Stopped};
@@ -13,8 +15,6 @@ use nix::libc;
 use super::resume::{answer, run};
 use super::{Dispatcher, life};
 use crate::api::Notice;
-use crate::image::Remote;
-use crate::process::State;
 
 /// The longest argument vector that is looked at for `--trace-children-skip-by-arg`.
 const MAX_ARGS: u64 = 1 << 20;

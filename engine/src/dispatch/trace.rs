@@ -6,6 +6,9 @@ use std::cell::RefCell;
 use grind_code_cache::{CodeCache, SpaceTrace};
 use grind_codegen::level1::{self, MissPathAsm, Touched, Words};
 use grind_codegen::miss_path::Repeat;
+use grind_guest::image::Remote;
+use grind_guest::recover::Boundary;
+use grind_guest::slots::SlotId;
 use grind_layout::{self as layout, SlotWord};
 use grind_ptrace::{Regs, Stopped, register};
 use grind_trace::{self as trace, Done, Handler, LineReplaced, SiteKind, Target};
@@ -15,9 +18,6 @@ use nix::libc;
 use super::Dispatcher;
 use super::announce::announce;
 use super::kinds::address_of;
-use crate::image::Remote;
-use crate::recover::Boundary;
-use crate::slots::SlotId;
 use crate::trace_channel::TraceChannel;
 
 impl Dispatcher<'_> {

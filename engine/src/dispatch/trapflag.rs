@@ -1,12 +1,12 @@
 //! Programs that set the trap flag themselves: the processor stops them behind each instruction, here behind each one of
 //! the translation. The guest gets to see those that are a boundary of its own instructions, once each.
 
+use grind_guest::process::State;
+use grind_guest::recover::{self, CachePosition};
 use grind_ptrace::{How, Regs, Stopped};
 use nix::libc;
 
 use super::Dispatcher;
-use crate::process::State;
-use crate::recover::{self, CachePosition};
 
 /// The trap flag in RFLAGS.
 const TF: u64 = 1 << 8;

@@ -6,12 +6,12 @@
 //! ends it. (Nothing of ours that counts has either in its middle.)
 
 use grind_codegen::level1::Words;
+use grind_guest::recover::{self, CachePosition};
 use grind_layout::{self as layout, SlotWord};
 use grind_ptrace::{Regs, Stopped, register};
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, OpKind, Register};
 
 use super::Dispatcher;
-use crate::recover::{self, CachePosition};
 
 /// So many instructions at most are between two boundaries and only count.
 const MOST: usize = 64;

@@ -132,7 +132,7 @@ impl Dispatcher<'_> {
         for pid in due {
             self.windows.closed.remove(&pid);
             let Some(mm) = self.processes.get(&pid).map(|p| p.mm.clone()) else { continue };
-            let of_mm = |p: &&crate::process::Process| Rc::ptr_eq(&p.mm, &mm);
+            let of_mm = |p: &&grind_guest::process::Process| Rc::ptr_eq(&p.mm, &mm);
             let wanted =
                 self.processes.values().filter(of_mm).any(|p| p.counting || p.code_cache.borrow().trace.plain());
             if !wanted && !self.begin_flush(pid, Reason::Anew) {

@@ -4,13 +4,13 @@
 
 use grind_code_cache::CodeCache;
 use grind_fragments::fragment_table::StubKind;
+use grind_guest::process::Process;
 use grind_isa::decode;
 use grind_ptrace::register;
 use grind_ptrace::{Regs, Stopped};
 use iced_x86::{Decoder, DecoderOptions, Register};
 
 use super::Dispatcher;
-use crate::process::Process;
 
 impl Dispatcher<'_> {
     /// Does what a stub within an instruction asks for; the thread goes on behind it.

@@ -21,15 +21,15 @@ use grind_types::hash::Map;
 use nix::fcntl::{FallocateFlags, fallocate};
 
 use mapped::Mapped;
-pub(crate) use trace::Segment;
+pub use trace::Segment;
 
 /// Number of a slot in its pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct SlotId(pub(crate) u32);
+pub struct SlotId(pub u32);
 
 /// The slots of one image and its forks.
 #[derive(Debug)]
-pub(crate) struct SlotPool {
+pub struct SlotPool {
     file: File,
     base: u64,
     free: Vec<u32>,
@@ -72,7 +72,7 @@ const LOOKED_AT: usize = 8;
 
 impl SlotPool {
     /// Slots in `file`, which is mapped at `base` in the guest.
-    pub(crate) fn new(file: File, base: u64, count: u32) -> Self {
+    pub fn new(file: File, base: u64, count: u32) -> Self {
         Self {
             file,
             base,
@@ -90,7 +90,7 @@ impl SlotPool {
 
     /// Asks for large pages where a thread that simulates caches finds what it uses all the time. Only a few threads get them,
     /// since there is much on such a page that is never used.
-    pub(crate) fn enlarge(&mut self, id: SlotId) {
+    pub fn enlarge(&mut self, id: SlotId) {
         if self.large.contains(&id.0) || self.large.len() >= MOST_LARGE {
             return;
         }
@@ -104,7 +104,7 @@ impl SlotPool {
     }
 
     /// A zeroed slot; `None` when all are in use.
-    pub(crate) fn take(&mut self) -> Option<SlotId> {
+    pub fn take(&mut self) -> Option<SlotId> {
         for id in std::mem::take(&mut self.lingering) {
             self.give_back(SlotId(id));
         }
@@ -118,12 +118,12 @@ impl SlotPool {
     }
 
     /// So many more can be taken at least.
-    pub(crate) fn room(&self) -> usize {
+    pub fn room(&self) -> usize {
         (self.count - self.next) as usize
     }
 
     /// A slot for counters only, zeroed, whose header is going to be another one's.
-    pub(crate) fn take_alias(&mut self) -> Option<SlotId> {
+    pub fn take_alias(&mut self) -> Option<SlotId> {
         if let Some(id) = self.aliases.pop() {
             return Some(SlotId(id));
         }
@@ -132,14 +132,14 @@ impl SlotPool {
     }
 
     /// Gives back what [`SlotPool::take_alias`] gave.
-    pub(crate) fn give_back_alias(&mut self, id: SlotId) {
+    pub fn give_back_alias(&mut self, id: SlotId) {
         if self.punch(id, layout::COUNTERS, layout::TRACE_AREA - layout::COUNTERS) {
             self.aliases.push(id.0);
         }
     }
 
     /// Makes the first `n` counters 0, of which no others are in use.
-    pub(crate) fn clear_counters(&self, id: SlotId, n: u32) {
+    pub fn clear_counters(&self, id: SlotId, n: u32) {
         if !self.punch(id, layout::COUNTERS, layout::TRACE_AREA - layout::COUNTERS) {
             let _ = self.set_words(id, layout::COUNTERS, &vec![0; n as usize]);
         }
@@ -152,7 +152,7 @@ impl SlotPool {
     }
 
     /// The slot that starts at `gs`.
-    pub(crate) fn at(&self, gs: u64) -> Option<SlotId> {
+    pub fn at(&self, gs: u64) -> Option<SlotId> {
         let offset = gs.checked_sub(self.base)?;
         let id = offset / layout::SLOT_SIZE;
         (offset.is_multiple_of(layout::SLOT_SIZE) && id < u64::from(self.count)).then_some(SlotId(id as u32))
@@ -163,17 +163,17 @@ impl SlotPool {
     }
 
     /// Few are left: births must be watched.
-    pub(crate) fn is_low(&self) -> bool {
+    pub fn is_low(&self) -> bool {
         self.left() <= (self.count as usize / 4).clamp(1, 256)
     }
 
     /// So few are left that births which have begun already may need them.
-    pub(crate) fn is_exhausted(&self) -> bool {
+    pub fn is_exhausted(&self) -> bool {
         self.left() <= (self.count as usize / 32).min(32)
     }
 
     /// Gives a slot back; its contents are lost.
-    pub(crate) fn give_back(&mut self, id: SlotId) {
+    pub fn give_back(&mut self, id: SlotId) {
         self.read.remove(&id.0);
         if let Some(memory) = self.traces.remove(&id.0)
             && Arc::strong_count(&memory) > 1
@@ -189,56 +189,56 @@ impl SlotPool {
     }
 
     /// Where the slots begin in the guest, and how many bytes they take.
-    pub(crate) fn span(&self) -> (u64, u64) {
+    pub fn span(&self) -> (u64, u64) {
         (self.base, u64::from(self.count) * layout::SLOT_SIZE)
     }
 
     /// What gs must be for a thread to use the slot.
-    pub(crate) fn gs(&self, id: SlotId) -> u64 {
+    pub fn gs(&self, id: SlotId) -> u64 {
         self.base + u64::from(id.0) * layout::SLOT_SIZE
     }
 
     /// Reads a slot word.
-    pub(crate) fn slot_word(&self, id: SlotId, word: SlotWord) -> u64 {
+    pub fn slot_word(&self, id: SlotId, word: SlotWord) -> u64 {
         self.slot_word_at(id, word as u16)
     }
 
     /// Reads a slot word by its offset.
-    pub(crate) fn slot_word_at(&self, id: SlotId, offset: u16) -> u64 {
+    pub fn slot_word_at(&self, id: SlotId, offset: u16) -> u64 {
         self.word(id, layout::HEADER + u64::from(offset))
     }
 
     /// Writes a slot word.
-    pub(crate) fn set_slot_word(&self, id: SlotId, word: SlotWord, v: u64) -> io::Result<()> {
+    pub fn set_slot_word(&self, id: SlotId, word: SlotWord, v: u64) -> io::Result<()> {
         self.set_words(id, word.at().into(), &[v])
     }
 
     /// Sees to it that the clock of the caches of a slot is not 0, which says of a line of code that it is not in the cache.
-    pub(crate) fn start_clock(&self, id: SlotId) -> io::Result<()> {
+    pub fn start_clock(&self, id: SlotId) -> io::Result<()> {
         if self.slot_word(id, SlotWord::Clock) == 0 { self.set_slot_word(id, SlotWord::Clock, 1) } else { Ok(()) }
     }
 
     /// The slot words of a slot, where the guest has them.
-    pub(crate) fn header(&self, id: SlotId) -> Option<Rc<SharedMemory>> {
+    pub fn header(&self, id: SlotId) -> Option<Rc<SharedMemory>> {
         self.mapped.part(&self.file, id.0, layout::HEADER, layout::HEADER_SIZE as usize).map(|(memory, _)| memory)
     }
 
     /// Copies the slot words of a thread: it goes on with another slot.
-    pub(crate) fn copy_slot_words(&self, from: SlotId, to: SlotId) -> io::Result<()> {
+    pub fn copy_slot_words(&self, from: SlotId, to: SlotId) -> io::Result<()> {
         let mut words = [0; layout::THREAD_WORDS];
         self.file.read_exact_at(&mut words, u64::from(from.0) * layout::SLOT_SIZE + layout::HEADER)?;
         self.file.write_all_at(&words, u64::from(to.0) * layout::SLOT_SIZE + layout::HEADER)
     }
 
     /// Reads a word at any offset of a slot.
-    pub(crate) fn word(&self, id: SlotId, offset: u64) -> u64 {
+    pub fn word(&self, id: SlotId, offset: u64) -> u64 {
         let mut word = [0];
         self.read_words_at(id, offset, &mut word);
         word[0]
     }
 
     /// Writes words from any offset of a slot on.
-    pub(crate) fn set_words(&self, id: SlotId, offset: u64, words: &[u64]) -> io::Result<()> {
+    pub fn set_words(&self, id: SlotId, offset: u64, words: &[u64]) -> io::Result<()> {
         let mapped = self.mapped.part(&self.file, id.0, offset, words.len() * 8);
         if let (Some((memory, at)), [word]) = (&mapped, words) {
             memory.store_u64(*at, *word);
@@ -253,12 +253,12 @@ impl SlotPool {
     }
 
     /// The words of a slot, as the state of its thread's caches.
-    pub(crate) fn words(&self, id: SlotId) -> SlotWords<'_> {
+    pub fn words(&self, id: SlotId) -> SlotWords<'_> {
         SlotWords { file: &self.file, at: u64::from(id.0) * layout::SLOT_SIZE }
     }
 
     /// The state of a thread's data cache, read as a whole.
-    pub(crate) fn data_cache(&self, id: SlotId, cache: FirstLevel, uses: bool) -> DataCache {
+    pub fn data_cache(&self, id: SlotId, cache: FirstLevel, uses: bool) -> DataCache {
         let ways = 2 * u64::from(cache.sets) * u64::from(cache.ways);
         let parts = [
             (u64::from(SlotWord::Clock.at()), 1),
@@ -277,7 +277,7 @@ impl SlotPool {
     }
 
     /// Writes it back.
-    pub(crate) fn set_data_cache(&self, id: SlotId, state: &DataCache) {
+    pub fn set_data_cache(&self, id: SlotId, state: &DataCache) {
         for (at, words) in &state.0 {
             let bytes = bytes_of(words);
             let _ = self.file.write_all_at(&bytes, u64::from(id.0) * layout::SLOT_SIZE + at);
@@ -285,7 +285,7 @@ impl SlotPool {
     }
 
     /// Copies the state of caches and predictors: the child of a fork goes on with it. `ranges` are offsets in a slot.
-    pub(crate) fn copy_ranges(&self, from: SlotId, to: SlotId, ranges: &[(u64, u64)]) -> io::Result<()> {
+    pub fn copy_ranges(&self, from: SlotId, to: SlotId, ranges: &[(u64, u64)]) -> io::Result<()> {
         let (from, to) = (u64::from(from.0) * layout::SLOT_SIZE, u64::from(to.0) * layout::SLOT_SIZE);
         let mut bytes = Vec::new();
         for &(at, len) in ranges {
@@ -298,7 +298,7 @@ impl SlotPool {
 
     /// What emitted code knows of the calls of the thread on a slot. `shown`: what it knew the last time; `call_edges`: the call edges
     /// of frames, by where their returns are dealt with.
-    pub(crate) fn calls(&self, id: SlotId, shown: &[Frame], call_edges: &Map<u64, u32>) -> Calls {
+    pub fn calls(&self, id: SlotId, shown: &[Frame], call_edges: &Map<u64, u32>) -> Calls {
         let mut words = [0; 1 + TOTALS];
         self.read_words_at(id, u64::from(SlotWord::TopFrame.at()), &mut words);
         let [top, totals @ ..] = words;
@@ -353,7 +353,7 @@ impl SlotPool {
     }
 
     /// Lets emitted code go on with these calls. `returns`: where returns of call edges are dealt with; `odd`: where others are.
-    pub(crate) fn set_calls(&self, id: SlotId, calls: &Calls, returns: &[u64], odd: u64) {
+    pub fn set_calls(&self, id: SlotId, calls: &Calls, returns: &[u64], odd: u64) {
         let bottom = Frame { sp: u64::MAX, entered: [0; TOTALS], call_edge: NO_CALL_EDGE };
         debug_assert!(calls.kept + calls.frames.len() <= WINDOW);
         let words = |f: &Frame| frame_words(f, returns, odd);
@@ -373,23 +373,23 @@ impl SlotPool {
     }
 
     /// The sink knows all frames of the thread on a slot; `entered` is the total at the entry of the innermost one.
-    pub(crate) fn frames_known(&self, id: SlotId, entered: u64) {
+    pub fn frames_known(&self, id: SlotId, entered: u64) {
         let top = self.slot_word(id, SlotWord::TopFrame);
         let _ = self.set_words(id, u64::from(SlotWord::ToldFrame.at()), &[top, entered]);
     }
 
     /// Writes constants to a slot.
-    pub(crate) fn write(&self, id: SlotId, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    pub fn write(&self, id: SlotId, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all_at(bytes, u64::from(id.0) * layout::SLOT_SIZE + offset)
     }
 
     /// Makes the state of caches and predictors all zeros. `ranges` are offsets in a slot, and lengths.
-    pub(crate) fn clear_ranges(&self, id: SlotId, ranges: &[(u64, u64)]) -> io::Result<()> {
+    pub fn clear_ranges(&self, id: SlotId, ranges: &[(u64, u64)]) -> io::Result<()> {
         ranges.iter().try_for_each(|&(at, len)| self.write(id, at, &vec![0; len as usize]))
     }
 
     /// See [`level1::forget_lines`].
-    pub(crate) fn forget_lines(&self, id: SlotId, cache: FirstLevel) -> io::Result<()> {
+    pub fn forget_lines(&self, id: SlotId, cache: FirstLevel) -> io::Result<()> {
         let mut state = self.data_cache(id, cache, false);
         level1::forget_lines(&mut state, cache);
         state.0.iter().try_for_each(|(at, words)| {
@@ -399,7 +399,7 @@ impl SlotPool {
     }
 
     /// Takes `n` off a counter; returns what remains.
-    pub(crate) fn take_off_counter(&self, id: SlotId, counter: u32, n: u64) -> u64 {
+    pub fn take_off_counter(&self, id: SlotId, counter: u32, n: u64) -> u64 {
         let at = u64::from(id.0) * layout::SLOT_SIZE + u64::from(layout::counter_offset(counter));
         let mut b = [0; 8];
         let _ = self.file.read_exact_at(&mut b, at);
@@ -409,7 +409,7 @@ impl SlotPool {
     }
 
     /// Adds the first `n` counters to `sum` (grown as needed).
-    pub(crate) fn add_counters(&self, id: SlotId, n: u32, sum: &mut Vec<u64>) {
+    pub fn add_counters(&self, id: SlotId, n: u32, sum: &mut Vec<u64>) {
         if sum.len() < n as usize {
             sum.resize(n as usize, 0);
         }
@@ -417,7 +417,7 @@ impl SlotPool {
     }
 
     /// Calls `add` for every counter of the first `n` that is not 0.
-    pub(crate) fn each_counter(&self, id: SlotId, n: u32, mut add: impl FnMut(u32, u64)) {
+    pub fn each_counter(&self, id: SlotId, n: u32, mut add: impl FnMut(u32, u64)) {
         let n = n as usize;
         let mut buf = vec![0; (n * 8).min(1 << 16)];
         let start = u64::from(id.0) * layout::SLOT_SIZE + layout::COUNTERS;
@@ -437,7 +437,7 @@ impl SlotPool {
 }
 
 /// See [`SlotPool::words`]. A hole reads as zeros, which is what it means.
-pub(crate) struct SlotWords<'a> {
+pub struct SlotWords<'a> {
     file: &'a File,
     at: u64,
 }
@@ -463,7 +463,7 @@ fn bytes_of(words: &[u64]) -> Vec<u8> {
 }
 
 /// See [`SlotPool::data_cache`]: parts of a slot, by their offsets.
-pub(crate) struct DataCache([(u64, Vec<u64>); 7]);
+pub struct DataCache([(u64, Vec<u64>); 7]);
 
 impl DataCache {
     fn place(&self, at: u64) -> Option<(usize, usize)> {

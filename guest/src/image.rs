@@ -30,10 +30,10 @@ const RED_ZONE: u64 = 128;
 const RANDOM: [u8; 16] = *b"grind\x8f\x1b\xd4\x67\xa2\x39\xee\x50\xc3\x7d\x06";
 
 /// A thread that may be asked to make system calls; none if it died meanwhile.
-pub(crate) struct Remote<'m> {
-    pub(crate) thread: Option<Stopped>,
-    pub(crate) gadget: Gadget,
-    pub(crate) memory: &'m Memory,
+pub struct Remote<'m> {
+    pub thread: Option<Stopped>,
+    pub gadget: Gadget,
+    pub memory: &'m Memory,
 }
 
 impl Remote<'_> {
@@ -52,7 +52,7 @@ impl Remote<'_> {
     }
 
     /// Any system call, for its result.
-    pub(crate) fn raw(&mut self, nr: i64, args: [u64; 6]) -> Option<u64> {
+    pub fn raw(&mut self, nr: i64, args: [u64; 6]) -> Option<u64> {
         self.call("system call", nr, args).ok()
     }
 
@@ -92,7 +92,7 @@ impl Remote<'_> {
 }
 
 /// Sets up a new image whose first instruction is about to run.
-pub(crate) fn prepare(remote: &mut Remote<'_>, pid: i32, masked: bool) -> Result<(CodeCache, SlotPool), EngineError> {
+pub fn prepare(remote: &mut Remote<'_>, pid: i32, masked: bool) -> Result<(CodeCache, SlotPool), EngineError> {
     let gone = || EngineError::Os { what: "reading registers", source: io::Error::from_raw_os_error(libc::ESRCH) };
     let t = remote.thread.as_ref().ok_or_else(gone)?;
     let regs = t.regs().map_err(|_| gone())?;
@@ -118,7 +118,7 @@ pub(crate) fn prepare(remote: &mut Remote<'_>, pid: i32, masked: bool) -> Result
 
 /// Sets up an image that runs already: nothing is written to its code. `remote` has a gadget that the image has itself, and a thread
 /// in no system call.
-pub(crate) fn prepare_running(remote: &mut Remote<'_>, pid: i32) -> Result<(CodeCache, SlotPool), EngineError> {
+pub fn prepare_running(remote: &mut Remote<'_>, pid: i32) -> Result<(CodeCache, SlotPool), EngineError> {
     const NAME: &[u8; 6] = b"grind\0";
     let gone = || EngineError::Os { what: "reading registers", source: io::Error::from_raw_os_error(libc::ESRCH) };
     let regs = remote.thread.as_ref().ok_or_else(gone)?.regs().map_err(|_| gone())?;
@@ -136,7 +136,7 @@ pub(crate) fn prepare_running(remote: &mut Remote<'_>, pid: i32) -> Result<(Code
 }
 
 /// Takes everything that was mapped into an image out of it; `remote` as for [`prepare_running`]. What cannot be unmapped stays.
-pub(crate) fn clear(remote: &mut Remote<'_>, code_cache: &CodeCache, pool: &SlotPool) {
+pub fn clear(remote: &mut Remote<'_>, code_cache: &CodeCache, pool: &SlotPool) {
     let chunks = code_cache.chunks.iter().map(|c| (c.guest, layout::CHUNK_SIZE));
     let parts = chunks.chain([(code_cache.tables_at, layout::TABLES_SIZE), pool.span()]);
     for (at, size) in parts {
@@ -193,12 +193,7 @@ fn map_all(
 }
 
 /// Maps one more chunk of code cache, near `pc`.
-pub(crate) fn add_chunk(
-    remote: &mut Remote<'_>,
-    pid: i32,
-    code_cache: &mut CodeCache,
-    pc: u64,
-) -> Result<(), EngineError> {
+pub fn add_chunk(remote: &mut Remote<'_>, pid: i32, code_cache: &mut CodeCache, pc: u64) -> Result<(), EngineError> {
     let (guest, host) = map_chunk(remote, pid, pc, code_cache.name_at())?;
     code_cache.add_chunk(guest, host);
     code_cache.far |= !code_cache.has_chunk_for(pc);
@@ -221,7 +216,7 @@ fn map_chunk(remote: &mut Remote<'_>, pid: i32, pc: u64, name_at: u64) -> Result
 }
 
 /// Gives a process that has forked translations of its own: copies of all chunks and tables, at the same addresses.
-pub(crate) fn diverge(remote: &mut Remote<'_>, code_cache: &CodeCache) -> Result<CodeCache, EngineError> {
+pub fn diverge(remote: &mut Remote<'_>, code_cache: &CodeCache) -> Result<CodeCache, EngineError> {
     let io_error = |what| move |source| EngineError::Os { what, source };
     let copy = |remote: &mut Remote<'_>, at: u64, prot, from: &SharedMemory, size: u64, used: &[Range<u64>]| {
         let (file, fd) = remote.shared_file(code_cache.name_at())?;

@@ -13,7 +13,7 @@ use super::{SlotId, SlotPool};
 
 /// What has been recorded.
 #[derive(Debug)]
-pub(crate) enum Segment {
+pub enum Segment {
     /// In the memory where it was recorded.
     There { memory: Arc<SharedMemory>, offset: usize, words: usize },
     /// Taken from there, because that could not be mapped.
@@ -22,7 +22,7 @@ pub(crate) enum Segment {
 
 impl Segment {
     /// Copies it over the beginning of `buffer`, which grows if need be; returns how many words there are.
-    pub(crate) fn read(&self, buffer: &mut Vec<u32>) -> usize {
+    pub fn read(&self, buffer: &mut Vec<u32>) -> usize {
         match self {
             Self::There { memory, offset, words } => {
                 if buffer.len() < *words {
@@ -42,7 +42,7 @@ impl Segment {
 impl SlotPool {
     /// What has been recorded on a slot since the last time, which goes on in the next segment. Nothing will be written to it
     /// before [`layout::TRACE_SEGMENTS`] - 1 more have been taken.
-    pub(crate) fn take_trace(&mut self, id: SlotId) -> Option<Segment> {
+    pub fn take_trace(&mut self, id: SlotId) -> Option<Segment> {
         let (start, words) = self.unread(id);
         let (begin, next) = layout::trace_segment(start);
         let read = self.read.remove(&id.0).is_some();
@@ -83,7 +83,7 @@ impl SlotPool {
 
     /// What has been recorded on a slot, and has not been read, into `buffer`, while its thread runs on, if that is at most so many
     /// words. Nobody reads it again.
-    pub(crate) fn read_trace_ahead(&mut self, id: SlotId, most: usize, buffer: &mut Vec<u32>) {
+    pub fn read_trace_ahead(&mut self, id: SlotId, most: usize, buffer: &mut Vec<u32>) {
         let (from, words) = self.unread(id);
         buffer.clear();
         if (1..=most).contains(&words) {
@@ -93,20 +93,20 @@ impl SlotPool {
     }
 
     /// Drops what has been recorded on a slot since the last time.
-    pub(crate) fn drop_trace(&mut self, id: SlotId) {
+    pub fn drop_trace(&mut self, id: SlotId) {
         self.read.remove(&id.0);
         let (start, _) = layout::trace_segment(self.slot_word(id, SlotWord::TracePos));
         let _ = self.set_slot_word(id, SlotWord::TracePos, start);
     }
 
     /// Bytes that the present segment of the trace buffer has room for.
-    pub(crate) fn trace_room(&self, id: SlotId) -> u64 {
+    pub fn trace_room(&self, id: SlotId) -> u64 {
         let pos = self.slot_word(id, SlotWord::TracePos);
         (layout::trace_segment(pos).0 + layout::TRACE_SIZE).saturating_sub(pos)
     }
 
     /// The last `n` words of the trace buffer.
-    pub(crate) fn last_record(&self, id: SlotId, n: usize) -> Vec<u32> {
+    pub fn last_record(&self, id: SlotId, n: usize) -> Vec<u32> {
         let end = self.slot_word(id, SlotWord::TracePos);
         let mut words = Vec::new();
         if let Some(at) = end.checked_sub(4 * n as u64).filter(|&at| at >= layout::trace_segment(end).0) {
@@ -116,7 +116,7 @@ impl SlotPool {
     }
 
     /// Writes a record, for which there must be room.
-    pub(crate) fn append_trace(&self, id: SlotId, record: &[u32]) {
+    pub fn append_trace(&self, id: SlotId, record: &[u32]) {
         let at = self.slot_word(id, SlotWord::TracePos);
         let bytes: Vec<u8> = record.iter().flat_map(|w| w.to_le_bytes()).collect();
         if self.file.write_all_at(&bytes, u64::from(id.0) * layout::SLOT_SIZE + at).is_ok() {
@@ -125,7 +125,7 @@ impl SlotPool {
     }
 
     /// What has been recorded on a slot since the last time, into `buffer`; it goes on where that begins.
-    pub(crate) fn read_trace(&mut self, id: SlotId, buffer: &mut Vec<u32>) {
+    pub fn read_trace(&mut self, id: SlotId, buffer: &mut Vec<u32>) {
         let (from, words) = self.unread(id);
         buffer.clear();
         if words > 0 {

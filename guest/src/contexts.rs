@@ -13,23 +13,23 @@ use crate::counts::{self, Corrections, Counts, block_counts};
 use crate::slots::SlotId;
 
 /// The first number of a context that has a name.
-pub(crate) const NAMED: u64 = 1 << 32;
+pub const NAMED: u64 = 1 << 32;
 
 /// What a thread knows of contexts, beside what is in its slot's header.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ThreadContexts {
+pub struct ThreadContexts {
     /// The context that the counters of its counted slot with a header of its own are booked to.
-    pub(crate) home: u64,
+    pub home: u64,
     /// The slots whose headers show that one, and the contexts that their counters are booked to; the oldest first.
-    pub(crate) extra: Vec<(u64, SlotId)>,
+    pub extra: Vec<(u64, SlotId)>,
     /// Contexts to return to, below those in the header; bottom first.
-    pub(crate) below: Vec<u64>,
+    pub below: Vec<u64>,
     /// It has pushed a context.
-    pub(crate) own: bool,
+    pub own: bool,
     /// The thread whose changes of context it follows.
-    pub(crate) leader: Option<i32>,
+    pub leader: Option<i32>,
     /// The context to change over to at the next stop.
-    pub(crate) follow: Option<u64>,
+    pub follow: Option<u64>,
 }
 
 /// Sums of counters. There may be many books, each with few counters, so only the first one is a plain list.
@@ -41,10 +41,10 @@ enum Counters {
 
 /// What has been counted in one context.
 #[derive(Clone, Debug)]
-pub(crate) struct Book {
-    pub(crate) context: u64,
+pub struct Book {
+    pub context: u64,
     counters: Counters,
-    pub(crate) corrections: Corrections,
+    pub corrections: Corrections,
     /// Counts from translations that have been thrown away, by address.
     earlier: Vec<InstructionCount>,
 }
@@ -55,7 +55,7 @@ impl Book {
     }
 
     /// The executions of every instruction. The same address may occur several times.
-    pub(crate) fn counts<'a>(&self, trans: &'a FragmentTable) -> Counts<'a> {
+    pub fn counts<'a>(&self, trans: &'a FragmentTable) -> Counts<'a> {
         counts::counts(trans, &self.sums(), &self.corrections, &self.earlier)
     }
 
@@ -65,7 +65,7 @@ impl Book {
     }
 
     /// How often each block was executed, but for parts of blocks.
-    pub(crate) fn block_counts(&self, trans: &FragmentTable) -> Vec<u64> {
+    pub fn block_counts(&self, trans: &FragmentTable) -> Vec<u64> {
         block_counts(trans, &self.sums(), &self.corrections)
     }
 
@@ -91,7 +91,7 @@ impl Book {
     }
 
     /// There will be counts of counters below this one.
-    pub(crate) fn expect(&mut self, counters: u32) {
+    pub fn expect(&mut self, counters: u32) {
         if let Counters::List(list) = &mut self.counters
             && list.len() < counters as usize
         {
@@ -100,7 +100,7 @@ impl Book {
     }
 
     /// Adds to a counter.
-    pub(crate) fn add(&mut self, counter: u32, n: u64) {
+    pub fn add(&mut self, counter: u32, n: u64) {
         match &mut self.counters {
             Counters::List(list) => {
                 let i = counter as usize;
@@ -117,7 +117,7 @@ impl Book {
     }
 
     /// The sums of all counters, as far as there are any.
-    pub(crate) fn sums(&self) -> Cow<'_, [u64]> {
+    pub fn sums(&self) -> Cow<'_, [u64]> {
         match &self.counters {
             Counters::List(list) => Cow::Borrowed(list),
             Counters::Few(few) => {
@@ -140,7 +140,7 @@ impl Book {
 
 /// The books of a process. Context 0 always has one.
 #[derive(Clone, Debug)]
-pub(crate) struct Books {
+pub struct Books {
     all: Vec<Book>,
     index: Map<u64, usize>,
 }
@@ -154,7 +154,7 @@ impl Default for Books {
 
 impl Books {
     /// The book of a context, opened if need be.
-    pub(crate) fn of(&mut self, context: u64) -> &mut Book {
+    pub fn of(&mut self, context: u64) -> &mut Book {
         let next = self.all.len();
         let i = *self.index.entry(context).or_insert(next);
         if i == next {
@@ -164,27 +164,27 @@ impl Books {
     }
 
     /// The books as they go on when the translations have been thrown away; these hold the counts of all counters.
-    pub(crate) fn without_counters(&self, trans: &FragmentTable) -> Self {
+    pub fn without_counters(&self, trans: &FragmentTable) -> Self {
         Self { all: self.all.iter().map(|b| b.without_counters(trans)).collect(), index: self.index.clone() }
     }
 
     /// All books, that of context 0 first, the others in the order in which they were opened.
-    pub(crate) fn all(&self) -> &[Book] {
+    pub fn all(&self) -> &[Book] {
         &self.all
     }
 
     /// Whether there has ever been another context than 0.
-    pub(crate) fn many(&self) -> bool {
+    pub fn many(&self) -> bool {
         self.all.len() > 1
     }
 
     /// How many instructions have been executed, whatever their context.
-    pub(crate) fn executed(&self, trans: &FragmentTable) -> u64 {
+    pub fn executed(&self, trans: &FragmentTable) -> u64 {
         self.all.iter().fold(0, |sum, book| sum.wrapping_add(book.executed(trans)))
     }
 
     /// All counts, whatever their context.
-    pub(crate) fn sum(&self) -> Cow<'_, Book> {
+    pub fn sum(&self) -> Cow<'_, Book> {
         let [first, rest @ ..] = self.all.as_slice() else { unreachable!("context 0 has a book") };
         if rest.is_empty() {
             return Cow::Borrowed(first);

@@ -2,16 +2,16 @@
 //! and which counts are ahead of, or behind, what has been executed. Nothing here changes the guest; the caller applies
 //! what it is told.
 
-use grind_asm::CALL;
-use grind_fragments::fragment_table::{FragmentId, NO_REG, StateMapEntry, StubKind, Way};
-
 use grind_code_cache::CodeCache;
 use grind_layout::SlotWord;
 use grind_ptrace::{Regs, register};
 
+use grind_asm::CALL;
+use grind_fragments::fragment_table::{FragmentId, NO_REG, StateMapEntry, StubKind, Way};
+
 /// Where a thread is that stopped in translated code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CachePosition {
+pub enum CachePosition {
     /// At an instruction's boundary.
     Boundary(Boundary),
     /// At a stub that has not been executed: its block is done, the guest is on its way to where the stub says.
@@ -24,34 +24,34 @@ pub(crate) enum CachePosition {
 
 /// A repeated instruction that has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Repeat {
+pub struct Repeat {
     /// The counter that its remaining iterations have been counted in.
-    pub(crate) counter: u32,
-    pub(crate) address32: bool,
+    pub counter: u32,
+    pub address32: bool,
     /// Where its accesses are recorded, if they are.
-    pub(crate) site: Option<u32>,
+    pub site: Option<u32>,
     /// Where its executions are told, if they are.
-    pub(crate) told: Option<u32>,
+    pub told: Option<u32>,
 }
 
 /// An instruction's boundary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Boundary {
-    pub(crate) block: FragmentId,
+pub struct Boundary {
+    pub block: FragmentId,
     /// Instructions of the block that have been executed.
-    pub(crate) executed: u16,
+    pub executed: u16,
     /// Whether the block's counter counts this time.
-    pub(crate) bumped: bool,
+    pub bumped: bool,
     /// A system call has just returned: rcx is to show the next address.
-    pub(crate) after_call: bool,
+    pub after_call: bool,
     /// In a repeated instruction: the counter has iterations that are still to come.
-    pub(crate) rep: Option<Repeat>,
+    pub rep: Option<Repeat>,
     /// Registers whose values are in the slot words `Held1` and `Held2` ([`NO_REG`]: none).
-    pub(crate) held: Option<[u8; 2]>,
+    pub held: Option<[u8; 2]>,
 }
 
 /// What stands at `rip`.
-pub(crate) fn cache_position(code_cache: &CodeCache, rip: u64) -> CachePosition {
+pub fn cache_position(code_cache: &CodeCache, rip: u64) -> CachePosition {
     if let Some(p) = code_cache.trans.place(rip) {
         let at = |executed, after_call, rep| {
             let held = held(code_cache, p.block, rip);
@@ -83,7 +83,7 @@ pub(crate) fn cache_position(code_cache: &CodeCache, rip: u64) -> CachePosition 
 
 /// The state before the instruction that faulted at `rip`: registers that are in slot words are put back. `None` if no
 /// guest instruction can fault there.
-pub(crate) fn at_fault(code_cache: &CodeCache, regs: &mut Regs, slot_word: impl Fn(u8) -> u64) -> Option<Boundary> {
+pub fn at_fault(code_cache: &CodeCache, regs: &mut Regs, slot_word: impl Fn(u8) -> u64) -> Option<Boundary> {
     let rip = regs.rip;
     let p = code_cache.trans.place(rip)?;
     let mut rep = None;
@@ -114,7 +114,7 @@ pub(crate) fn at_fault(code_cache: &CodeCache, regs: &mut Regs, slot_word: impl 
 
 /// A call or a return at which an address of ours could not be pushed (`emit::pairs`): lets the guest, whose own address there is
 /// room for, go on as if it had been taken back already. False if it is something else that has faulted.
-pub(crate) fn own_push(code_cache: &CodeCache, regs: &mut Regs) -> bool {
+pub fn own_push(code_cache: &CodeCache, regs: &mut Regs) -> bool {
     let mut code = [0; 7];
     code_cache.read_cache(regs.rip, &mut code);
     let field = u32::from_le_bytes([code[3], code[4], code[5], code[6]]);

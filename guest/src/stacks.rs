@@ -23,7 +23,7 @@ const MOST_OF_A_CALL: usize = 9;
 
 /// What the stacks of a process are read with, for as long as its mappings stay as they are.
 #[derive(Debug, Default)]
-pub(crate) struct Stacks(Option<Box<Read>>);
+pub struct Stacks(Option<Box<Read>>);
 
 #[derive(Debug)]
 struct Read {
@@ -66,7 +66,7 @@ impl grind_unwind::Memory for Guest<'_> {
 impl Stacks {
     /// The frames of a thread of process `pid`, which is at `pc` and has these registers, as descriptions and frame pointers tell of
     /// them: `most` of them at most. `is_ours` says what lies in the process's memory without being the program's.
-    pub(crate) fn stack(
+    pub fn stack(
         &mut self,
         (pid, memory): (i32, &Memory),
         is_ours: impl Fn(u64) -> bool,
@@ -96,7 +96,7 @@ impl Stacks {
     }
 
     /// The calls that are active in such a thread; the innermost first.
-    pub(crate) fn calls(
+    pub fn calls(
         &mut self,
         (pid, memory): (i32, &Memory),
         is_ours: impl Fn(u64) -> bool,

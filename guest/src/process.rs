@@ -20,7 +20,7 @@ use crate::stacks::Stacks;
 
 /// What a thread is doing, as far as its next stop is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub enum State {
     /// It has been announced by its creator, or has stopped for the first time, but not both.
     New,
     /// It runs translated code.
@@ -44,64 +44,65 @@ pub(crate) enum State {
 
 /// A thread.
 #[derive(Debug)]
-pub(crate) struct Thread {
-    pub(crate) pid: i32,
-    pub(crate) state: State,
+pub struct Thread {
+    pub pid: i32,
+    pub state: State,
     /// The slot that gs points to, or that has the header of the one that it points to.
-    pub(crate) slot: SlotId,
+    pub slot: SlotId,
     /// The slot for the other state of instrumentation, once it was needed.
-    pub(crate) other: Option<SlotId>,
+    pub other: Option<SlotId>,
     /// Change over to the other slot at the next stop.
-    pub(crate) switch: bool,
+    pub switch: bool,
     /// Its end has been seen, its counts are in the sum.
-    pub(crate) folded: bool,
-    pub(crate) contexts: ThreadContexts,
+    pub folded: bool,
+    pub contexts: ThreadContexts,
     /// What emitted code knew of its calls the last time, if it follows them.
-    pub(crate) frames: RefCell<Vec<Frame>>,
     /// What its own trap flag has shown.
     pub(crate) traps: Traps,
+    pub frames: RefCell<Vec<Frame>>,
+    pub trapped_at: Option<u64>,
     /// The calls of allocators that it is in.
-    pub(crate) allocating: Allocating,
-    pub(crate) progress: Progress,
+    pub allocating: Allocating,
+    pub progress: Progress,
     /// A call that it is about to make once more.
-    pub(crate) interrupted: Option<Interrupted>,
+    pub interrupted: Option<Interrupted>,
     /// It has been stopped by job control, which a call that it was in may end for.
-    pub(crate) job_controlled: bool,
+    pub job_controlled: bool,
 }
 
 /// A process.
 #[derive(Debug)]
-pub(crate) struct Process {
-    pub(crate) pid: i32,
-    pub(crate) parent: i32,
-    pub(crate) code_cache: Rc<RefCell<CodeCache>>,
+pub struct Process {
+    pub pid: i32,
+    pub parent: i32,
+    pub code_cache: Rc<RefCell<CodeCache>>,
     /// One for each address space: processes after vfork have the same.
-    pub(crate) mm: Rc<()>,
-    pub(crate) pool: Rc<RefCell<SlotPool>>,
-    pub(crate) memory: Memory,
-    pub(crate) threads: Vec<i32>,
+    pub mm: Rc<()>,
+    pub pool: Rc<RefCell<SlotPool>>,
+    pub memory: Memory,
+    pub threads: Vec<i32>,
     /// It shares its parent's memory, and the thread that created it waits until it ends or executes a program.
-    pub(crate) vforked: bool,
+    pub vforked: bool,
     /// Counts of threads that have ended, and of the parent at fork.
-    pub(crate) books: Books,
+    pub books: Books,
     /// Names of contexts, from [`crate::contexts::NAMED`] on.
-    pub(crate) names: Vec<Vec<u8>>,
+    pub names: Vec<Vec<u8>>,
     /// A pop too many has been reported.
-    pub(crate) popped_too_many: bool,
+    pub popped_too_many: bool,
     /// What it has set RLIMIT_AS to, if it has.
-    pub(crate) address_limit: Option<[u64; 2]>,
+    pub address_limit: Option<[u64; 2]>,
     /// Instructions are being counted.
-    pub(crate) counting: bool,
-    pub(crate) exe: PathBuf,
-    pub(crate) args: Vec<OsString>,
+    pub counting: bool,
+    pub exe: PathBuf,
+    pub args: Vec<OsString>,
     /// It, or who has forked it, ran already when it was attached to: its C library has told the kernel of a place for restartable
     /// sequences, and relies on that for new threads.
-    pub(crate) joined: bool,
+    pub joined: bool,
     /// Its profile has been handed over.
-    pub(crate) reported: bool,
-    pub(crate) stacks: Stacks,
+    pub reported: bool,
+    pub stacks: Stacks,
     /// How far ahead of it is translated, by module.
-    pub(crate) paces: Map<u32, Pace>,
+    pub paces: Map<u32, Pace>,
 }
 
 /// What the trap flag that a thread has set itself has shown it.
@@ -131,31 +132,31 @@ impl Traps {
 
 /// What a thread has been through with its last signal.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Progress {
+pub struct Progress {
     /// When and where in translated code it went on.
-    pub(crate) went_on: Option<(Instant, u64)>,
+    pub went_on: Option<(Instant, u64)>,
     /// The signals that have come since it has last moved.
-    pub(crate) came: u64,
+    pub came: u64,
     /// One of them has come again.
-    pub(crate) again: bool,
+    pub again: bool,
 }
 
 /// A system call that has been interrupted by a stop of the engine's and is about to be made once more by new code, as the kernel
 /// would have done.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Interrupted {
+pub struct Interrupted {
     /// Where in the guest's code that is.
-    pub(crate) pc: u64,
+    pub pc: u64,
     /// And where in translated code; 0 until the thread is there.
-    pub(crate) at: u64,
+    pub at: u64,
     /// What the kernel had left in rax, and which call it was.
-    pub(crate) result: u64,
-    pub(crate) nr: u64,
+    pub result: u64,
+    pub nr: u64,
 }
 
 impl Thread {
     /// A thread of process `pid` that has just been heard of.
-    pub(crate) fn new(pid: i32, state: State, slot: SlotId, contexts: ThreadContexts) -> Self {
+    pub fn new(pid: i32, state: State, slot: SlotId, contexts: ThreadContexts) -> Self {
         Self {
             pid,
             state,
@@ -174,7 +175,7 @@ impl Thread {
     }
 
     /// A slot that counts nothing anybody reads, and one that does: which of a thread's two is it on?
-    pub(crate) fn counted_slot(&self, counting: bool) -> Option<SlotId> {
+    pub fn counted_slot(&self, counting: bool) -> Option<SlotId> {
         // While a switch is pending, the thread is still on the slot of the former state.
         if counting != self.switch { Some(self.slot) } else { self.other }
     }

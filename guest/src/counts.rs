@@ -13,7 +13,7 @@ use grind_types::{InstructionCount, StaticEvents};
 
 /// Instructions that were executed without their block being counted, or the other way round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Corrections {
+pub struct Corrections {
     /// To be added to a block's count.
     whole: Map<u32, i64>,
     /// To be added to the count of the first `k` instructions of a block.
@@ -25,7 +25,7 @@ pub(crate) struct Corrections {
 impl Corrections {
     /// A block was left after `executed` instructions; `bumped` tells whether its execution has been counted. Nothing flows
     /// on from it.
-    pub(crate) fn left(&mut self, id: FragmentId, block: &Fragment, executed: u16, bumped: bool) {
+    pub fn left(&mut self, id: FragmentId, block: &Fragment, executed: u16, bumped: bool) {
         let mut bumped = bumped;
         if !bumped && block.edge != NO_COUNTER {
             // The branch in front of it has been counted as not taken, so far only by being counted at all.
@@ -42,7 +42,7 @@ impl Corrections {
     }
 
     /// Of `executed` instructions of a block that have been counted, the last one has not been executed after all.
-    pub(crate) fn not_the_last(&mut self, block: FragmentId, executed: u16) {
+    pub fn not_the_last(&mut self, block: FragmentId, executed: u16) {
         let key = |k: u16| u64::from(block.0) << 16 | u64::from(k);
         *self.head.entry(key(executed)).or_default() -= 1;
         if executed > 1 {
@@ -61,7 +61,7 @@ impl Corrections {
     }
 
     /// `n` too many have been counted in `counter`.
-    pub(crate) fn take_off(&mut self, counter: u32, n: u64) {
+    pub fn take_off(&mut self, counter: u32, n: u64) {
         let c = self.counters.entry(counter).or_default();
         *c = c.wrapping_sub(n as i64);
     }
@@ -74,7 +74,7 @@ pub struct Stretch {
     pub start: GuestAddr,
     /// Executions of each.
     pub count: u64,
-    /// Index into [`crate::ProcessReport::modules`].
+    /// Index into `ProcessReport::modules`.
     pub module: u32,
     /// Of the first one among all shapes.
     first: u32,
@@ -202,12 +202,12 @@ fn each_block<'a>(
 }
 
 /// How often each block was executed, but for parts of blocks.
-pub(crate) fn block_counts(trans: &FragmentTable, sum: &[u64], fix: &Corrections) -> Vec<u64> {
+pub fn block_counts(trans: &FragmentTable, sum: &[u64], fix: &Corrections) -> Vec<u64> {
     each_block(trans, sum, fix, |_, _, _| {})
 }
 
 /// How many instructions [`counts`] tells of. The sums may have been read while they were being counted.
-pub(crate) fn executed(trans: &FragmentTable, sum: &[u64], fix: &Corrections, earlier: &[InstructionCount]) -> u64 {
+pub fn executed(trans: &FragmentTable, sum: &[u64], fix: &Corrections, earlier: &[InstructionCount]) -> u64 {
     let mut all = 0u64;
     let length = |shapes: &[InsnShape]| shapes.iter().filter(|s| s.in_block_count()).count() as u64;
     each_block(trans, sum, fix, |_, b, whole| {
@@ -226,7 +226,7 @@ pub(crate) fn executed(trans: &FragmentTable, sum: &[u64], fix: &Corrections, ea
 }
 
 /// The executions of every instruction, from sums of counters, and `earlier` ones.
-pub(crate) fn counts<'a>(
+pub fn counts<'a>(
     trans: &'a FragmentTable,
     sum: &[u64],
     fix: &Corrections,
