@@ -4,11 +4,12 @@
 //! may have been translated more than once. They are added up when the profile is made, so nothing here has to look for
 //! an instruction. What the engine tells in stretches is taken apart only for who asks. Only the events of the run are kept.
 
+use grind_session::{Counts, Stretch};
+
 use grind_types::addr::GuestAddr;
 use grind_types::{InstructionCount, StaticEvents};
 
 use crate::cycles::{self, Cycles};
-use grind_engine::{Counts, Stretch};
 
 /// How many events there are.
 pub const EVENTS: usize = 15;

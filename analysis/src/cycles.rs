@@ -8,7 +8,7 @@
 use std::cell::RefCell;
 
 use cg_cycles::{BadTable, Form, Model, Table, Unknown};
-use grind_engine::{Counts, Stretch};
+use grind_session::{Counts, Stretch};
 
 /// How many events there are.
 pub const EVENTS: usize = 3;

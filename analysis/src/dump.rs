@@ -11,7 +11,7 @@ use std::path::Path;
 
 use cg_format::cachegrind::{Profile, write};
 use cg_format::count::TooLarge;
-use grind_engine::{ProcessReport, Stretch};
+use grind_session::{ProcessReport, Stretch};
 use grind_types::addr::GuestAddr;
 use grind_types::{MappedFile, Module};
 
@@ -308,13 +308,14 @@ pub fn save(profile: &Profile, path: &Path, spare: &Path) -> Saved {
 
 #[cfg(test)]
 mod tests {
+    use grind_session::Counts;
+
     use grind_types::addr::GuestAddr;
     use grind_types::{InstructionCount, StaticEvents};
 
     use super::*;
     use crate::counts::{EventCounts, Events};
     use crate::symbolizer::Nothing;
-    use grind_engine::Counts;
     use std::path::PathBuf;
     use std::sync::Arc;
 

@@ -13,11 +13,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use grind_ptrace as tracee;
+use grind_session::Program;
 use grind_types::EngineError;
 use nix::libc;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-
-use crate::api::Program;
 
 fn c_string(bytes: &[u8]) -> io::Result<CString> {
     CString::new(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))

@@ -2,21 +2,14 @@
 //! and counts exactly what it executes. It knows nothing of profiles, options or debug info.
 
 mod dispatch;
-mod guard;
 mod launch;
 mod tick;
-mod trace_channel;
 
-pub mod api;
-
-pub use grind_guest::counts::{Counts, Stretch};
-
+use grind_session::{Exit, Program, Session, Settings};
 use grind_trace::Sink;
 use grind_types::EngineError;
 
 use dispatch::Target;
-
-pub use api::*;
 
 /// Runs `program` to its end, and every process it creates.
 ///
@@ -39,7 +32,7 @@ pub fn run_traced(
     dispatch::run(Target::Program(program), settings, session, Some(sink))
 }
 
-/// Follows process `pid`, which runs already, until it ends or until [`Wanted::Detach`] is wanted of it and of all that it has
+/// Follows process `pid`, which runs already, until it ends or until [`grind_session::Wanted::Detach`] is wanted of it and of all that it has
 /// started since; with a trace for `sink`, if there is one. The driver is asked what it wants several times a second.
 ///
 /// # Errors

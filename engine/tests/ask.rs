@@ -11,11 +11,11 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use grind_engine::{
+use grind_isa::cpuid::CpuModel;
+use grind_session::{
     Beside, ControlRequest, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Program, Session, Settings,
     Wanted,
 };
-use grind_isa::cpuid::CpuModel;
 use grind_tests::{apart, tools};
 use grind_trace::TraceSettings;
 use grind_types::Query;
@@ -94,7 +94,7 @@ fn run(dir: &Path, name: &str, source: &str, mut driver: Driver) -> Driver {
     let program = Program { path: path.clone(), args: vec![path.into()], env: Vec::new() };
     let settings = Settings {
         cpu: CpuModel::Baseline,
-        count_at_start: grind_engine::AtStart::Counting,
+        count_at_start: grind_session::AtStart::Counting,
         code_limit: u64::MAX,
         pairs_from: u64::MAX,
         hot_after: 0,

@@ -15,9 +15,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use grind_isa::cpuid::CpuModel;
+use grind_session::{Beside, Exit, Instrumentation, Notice, ProcessReport, Program, Session, Settings};
 use grind_trace::{Done, EveryAccess, Sink, Site, SiteKind, SpaceId, Special, Target, TraceSettings};
 
-use grind_engine::{Beside, Exit, Instrumentation, Notice, ProcessReport, Program, Session, Settings};
 use grind_tests::apart;
 use grind_tests::build::Source;
 use grind_tests::compare::assert_none;
@@ -169,7 +169,7 @@ fn traced(program: &Path, g: &Geometry) -> Found {
     let every = EveryAccess { code_line: g.i1.2 as u32, data_line: g.d1.2 as u32, widest: g.smallest_line() as u32 };
     let settings = Settings {
         cpu: CpuModel::Baseline,
-        count_at_start: grind_engine::AtStart::Counting,
+        count_at_start: grind_session::AtStart::Counting,
         code_limit: u64::MAX,
         pairs_from: u64::MAX,
         hot_after: 0,

@@ -11,8 +11,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use grind_engine::{Beside, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Program, Session, Settings};
 use grind_isa::cpuid::CpuModel;
+use grind_session::{Beside, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Program, Session, Settings};
 use grind_trace::{FirstLevel, Sink, Site, SpaceId, Special, TraceSettings};
 
 /// Instructions by address.
@@ -117,7 +117,7 @@ fn waits() -> u64 {
 fn found(program: &Path, trace: TraceSettings, beside: Beside, code_limit: u64, hot_after: u64) -> Found {
     let settings = Settings {
         cpu: CpuModel::Baseline,
-        count_at_start: grind_engine::AtStart::Counting,
+        count_at_start: grind_session::AtStart::Counting,
         code_limit,
         pairs_from: u64::MAX,
         hot_after,

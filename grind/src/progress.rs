@@ -16,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use grind_engine::Tally;
+use grind_session::Tally;
 use nix::sys::termios::{LocalFlags, OutputFlags, tcgetattr};
 use nix::unistd::{getpgrp, gettid, tcgetpgrp};
 
@@ -272,8 +272,9 @@ fn duration(time: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use grind_session::ProcessTally;
+
     use super::*;
-    use grind_engine::ProcessTally;
 
     fn tally(processes: &[(i32, u64, usize)]) -> Tally {
         let one = |&(pid, instructions, threads)| ProcessTally { pid, instructions, threads };

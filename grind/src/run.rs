@@ -19,7 +19,7 @@ use grind_analysis::cycles::Cycles;
 use grind_analysis::objects::Reader;
 use grind_analysis::simulator::Simulator;
 use grind_analysis::source::Sources;
-use grind_engine::{AtStart, Exit, Program, Session, Settings};
+use grind_session::{AtStart, Exit, Program, Session, Settings};
 use grind_trace::follow::bus_total;
 use grind_trace::{CallTrace, Sink};
 use grind_types::{EngineError, fault};

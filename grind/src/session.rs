@@ -25,7 +25,7 @@ use grind_analysis::objects::allocators::Watchers;
 use grind_analysis::saved::Saved;
 use grind_analysis::simulator::Findings;
 use grind_analysis::symbolizer::{self, Symbolizer};
-use grind_engine::{
+use grind_session::{
     ContextCounts, ControlRequest, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Session, Tally, Wanted,
 };
 use grind_trace::objects::Allocator;

@@ -11,7 +11,7 @@
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 
-use grind_engine::{Exit, FirstProcess};
+use grind_session::{Exit, FirstProcess};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 

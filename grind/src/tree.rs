@@ -18,7 +18,7 @@ use cg_format::callgrind::{Header, Names, Part, PartHeader, WriteOptions, Writer
 use cg_format::tree::{Process, Status, write_head, write_process};
 use grind_analysis::dump;
 use grind_analysis::saved::{Saved, save_text};
-use grind_engine::Exit;
+use grind_session::Exit;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 

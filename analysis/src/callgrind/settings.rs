@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use cg_calls::{Config, Function};
 use cg_format::callgrind::{EventSet, SystemTime, WriteOptions};
-use grind_engine::AtStart;
+use grind_session::AtStart;
 
 use crate::expand::Template;
 use crate::glob::Pattern;

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
 use cg_format::mem::{self, Head, Kind, Mem};
-use grind_engine::ProcessReport;
+use grind_session::ProcessReport;
 use grind_symbols::sanitised;
 
 use super::{Found, Object, Site, Tally};

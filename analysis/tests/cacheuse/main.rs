@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use grind_isa::cpuid::CpuModel;
+use grind_session::{Beside, Exit, Instrumentation, Notice, ProcessReport, Program, Session, Settings};
 use grind_trace::{Block, CallTrace, EveryAccess, FirstLevel, Handler, Sink, Site, SpaceId, Special, TraceSettings};
 use grind_types::{Module, Query};
 
@@ -22,7 +23,6 @@ use grind_analysis::callgrind::dump_service::DumpService;
 use grind_analysis::callgrind::dumps::About;
 use grind_analysis::callgrind::settings::{CacheUse, Change, Settings as ControlRequests};
 use grind_analysis::callgrind::sink::Recorder;
-use grind_engine::{Beside, Exit, Instrumentation, Notice, ProcessReport, Program, Session, Settings};
 use twin::{Costs, Found, Twin};
 
 struct Driver {
@@ -219,7 +219,7 @@ fn check(name: &str, program: &Path, words: &[&str], mut control_requests: Contr
 fn run(program: &Path, words: &[&str], trace: TraceSettings, mut driver: Driver, sink: impl Sink + 'static) {
     let settings = Settings {
         cpu: CpuModel::Baseline,
-        count_at_start: grind_engine::AtStart::Counting,
+        count_at_start: grind_session::AtStart::Counting,
         code_limit: u64::MAX,
         pairs_from: u64::MAX,
         hot_after: 0,

@@ -1,9 +1,9 @@
 //! What the sink must know before it reads records: the blocks and sites that they name, and what is mapped where. Invariant:
 //! whoever hands records over has announced the code cache before.
 
-use grind_code_cache::CodeCache;
+use grind_session::trace_channel::TraceChannel;
 
-use crate::trace_channel::TraceChannel;
+use grind_code_cache::CodeCache;
 
 /// Tells the sink of everything in `code_cache` that records may name.
 pub(super) fn announce(trace_channel: &TraceChannel, code_cache: &mut CodeCache) {

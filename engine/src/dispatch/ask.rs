@@ -11,6 +11,7 @@ use grind_guest::process::State;
 use grind_guest::recover::{self, CachePosition};
 use grind_guest::slots::{SlotId, SlotPool};
 use grind_ptrace::{self as tracee, Regs, Stop, Stopped, Wait};
+use grind_session::{ControlRequest, Exit, Instrumentation, ProcessReport, Wanted};
 use grind_types::Query;
 use grind_types::subject;
 use nix::libc;
@@ -18,7 +19,6 @@ use nix::libc;
 use super::Dispatcher;
 use super::kinds::{ASYNCHRONOUS, stops_processes};
 use super::resume::middle;
-use crate::api::{ControlRequest, Exit, Instrumentation, ProcessReport, Wanted};
 
 /// What a thread's counters have counted that is not to be collected.
 #[derive(Debug, Default)]

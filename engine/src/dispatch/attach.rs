@@ -15,6 +15,7 @@ use grind_guest::process::State;
 use grind_guest::slots::SlotPool;
 use grind_ptrace::maps::Region;
 use grind_ptrace::{self as tracee, Gadget, How, Memory, Stop, Stopped, Wait, is_sent};
+use grind_session::AtStart;
 use grind_types::EngineError;
 use grind_types::subject;
 use nix::libc;
@@ -25,7 +26,6 @@ use super::kinds::{fault_pending, stops_processes};
 use super::life::command_line;
 use super::objects;
 use super::status::Status;
-use crate::api::AtStart;
 
 /// Bytes of `syscall`, and of `int 0x80`.
 const CALL_LEN: u64 = 2;

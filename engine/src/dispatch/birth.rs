@@ -10,6 +10,7 @@ use grind_guest::process::{Process, State, Thread};
 use grind_guest::stacks::Stacks;
 use grind_layout::SlotWord;
 use grind_ptrace::{self as tracee, How, Memory, Regs, Stopped};
+use grind_session::Notice;
 use grind_types::hash::Map;
 use grind_types::subject;
 use nix::libc;
@@ -18,7 +19,6 @@ use super::kinds::stops_processes;
 use super::objects;
 use super::status::Status;
 use super::{Dispatcher, affinity, ask};
-use crate::api::Notice;
 
 impl Dispatcher<'_> {
     /// `t` has just created a thread or process.

@@ -3,13 +3,13 @@
 //! been counted is written. It must never lose what can still be written, nor leave a guest behind.
 
 use grind_ptrace::{self as tracee, Wait};
+use grind_session::guard::caught;
 use grind_types::EngineError;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::flush::Reason;
 use super::{Dispatcher, How};
-use crate::guard::caught;
 
 /// So many waits in a row without news, of a tenth of a second, and nothing is waited for any more.
 const PATIENCE: u32 = 50;

@@ -5,13 +5,13 @@
 use grind_client_requests::Request;
 use grind_guest::process::{Process, State};
 use grind_ptrace::{Regs, Stopped};
+use grind_session::Instrumentation;
 use grind_types::Query;
 use grind_types::addr::GuestAddr;
 use grind_types::subject;
 
 use super::flush::Reason;
 use super::{Dispatcher, go_on};
-use crate::api::Instrumentation;
 
 /// The tools whose requests are served, by the names that drivers give.
 const CACHEGRIND: &str = "cachegrind";

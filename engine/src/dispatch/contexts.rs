@@ -14,11 +14,11 @@ use grind_guest::process::{Process, State, Thread};
 use grind_guest::slots::{SlotId, SlotPool};
 use grind_layout::{self as layout, CONTEXT_DEPTH, CONTEXT_STACK, CONTEXT_TABLE, SlotWord};
 use grind_ptrace::{self as tracee, How, Regs, Stopped};
+use grind_session::Notice;
 use nix::libc;
 
 use super::ask::{self, Uncollected};
 use super::{Dispatcher, trace};
-use crate::api::Notice;
 
 /// The most slots that a thread has beside its first one. Each costs some kernel memory, so beyond this a new context
 /// takes over the slot of the one that got its slot first.

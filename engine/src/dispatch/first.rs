@@ -6,11 +6,11 @@
 use grind_guest::process::State;
 use grind_layout::SlotWord;
 use grind_ptrace::{How, Stopped};
+use grind_session::Exit;
 use nix::libc;
 
 use super::Dispatcher;
 use super::status::Status;
-use crate::api::Exit;
 
 /// Where no program has code.
 const NOWHERE: u64 = 8;

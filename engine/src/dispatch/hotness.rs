@@ -7,10 +7,10 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use grind_code_cache::flush::HOT;
+use grind_session::Settings;
 
 use super::Dispatcher;
 use super::flush::Reason;
-use crate::api::Settings;
 use crate::tick::Ticks;
 
 /// Time until the first look.

@@ -11,6 +11,7 @@ use std::rc::Rc;
 use grind_guest::image::{self, Remote};
 use grind_layout::SlotWord;
 use grind_ptrace::{self as tracee, Stopped};
+use grind_session::Exit;
 use grind_types::subject;
 use nix::libc;
 
@@ -18,7 +19,6 @@ use super::Dispatcher;
 use super::attach::syscall_in;
 use super::flush::{Flush, Reason};
 use super::life::{personality, release};
-use crate::api::Exit;
 
 impl Dispatcher<'_> {
     /// Process `pid` is to be left.

@@ -17,6 +17,7 @@ use grind_guest::slots::SlotPool;
 use grind_guest::stacks::Stacks;
 use grind_isa::cpuid;
 use grind_ptrace::{self as tracee, Gadget, How, Memory, Stop, Stopped};
+use grind_session::{AtStart, ContextCounts, Exit, FirstProcess, Notice, ProcessReport};
 use grind_types::Module;
 use grind_types::hash::Map;
 use grind_types::subject;
@@ -27,7 +28,6 @@ use super::limits::Limits;
 use super::objects;
 use super::resume::middle;
 use super::{Dispatcher, contexts};
-use crate::api::{AtStart, ContextCounts, Exit, FirstProcess, Notice, ProcessReport};
 use crate::launch;
 
 impl Dispatcher<'_> {

@@ -63,6 +63,9 @@ use grind_isa::cpuid::{self, CpuModel};
 use grind_layout::{SlotWord, TARGET};
 use grind_ptrace::mapped_files::MappedFiles;
 use grind_ptrace::{self as tracee, How, Regs, Stop, Stopped, Wait, is_sent};
+use grind_session::guard::{self, CarefulSession};
+use grind_session::trace_channel::TraceChannel;
+use grind_session::{Exit, FirstProcess, Notice, Program, Session, Settings};
 use grind_trace::Sink;
 use grind_trace::follow::CallContextId;
 use grind_types::EngineError;
@@ -71,11 +74,8 @@ use grind_types::hash::Map;
 use grind_types::subject;
 use nix::libc;
 
-use crate::api::{Exit, FirstProcess, Notice, Program, Session, Settings};
-use crate::guard::{self, CarefulSession};
 use crate::launch;
 use crate::tick::Ticks;
-use crate::trace_channel::TraceChannel;
 
 /// The driver is asked at least so often what it wants, as long as there are stops.
 const LOOK: Duration = Duration::from_millis(50);

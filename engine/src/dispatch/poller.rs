@@ -23,10 +23,10 @@ use grind_guest::process::State;
 use grind_layout::shared_memory::SharedMemory;
 use grind_layout::{SlotWord, TARGET};
 use grind_ptrace::{self as tracee, Wait};
+use grind_session::Beside;
 use grind_trace::follow::CallContextId;
 
 use super::Dispatcher;
-use crate::api::Beside;
 
 /// So many stops in a row begin it.
 const STOPS: u32 = 3;

@@ -10,11 +10,11 @@ use grind_guest::process::State;
 use grind_layout::SlotWord;
 use grind_ptrace::maps;
 use grind_ptrace::{self as tracee, How, Regs, Stopped};
+use grind_session::Notice;
 use nix::libc;
 
 use super::resume::{answer, run};
 use super::{Dispatcher, life};
-use crate::api::Notice;
 
 /// The longest argument vector that is looked at for `--trace-children-skip-by-arg`.
 const MAX_ARGS: u64 = 1 << 20;

@@ -7,10 +7,10 @@
 //! with the first one.
 
 use grind_code_cache::{CallStop, CodeCache};
+use grind_session::{ProcessTally, Tally};
 use nix::libc;
 
 use super::Dispatcher;
-use crate::api::{ProcessTally, Tally};
 
 /// System calls that write, or copy, to a descriptor which may be a terminal.
 const OUTPUT: [i64; 4] = [libc::SYS_write, libc::SYS_writev, libc::SYS_sendfile, libc::SYS_splice];

@@ -11,6 +11,7 @@ use grind_guest::recover::Boundary;
 use grind_guest::slots::SlotId;
 use grind_layout::{self as layout, SlotWord};
 use grind_ptrace::{Regs, Stopped, register};
+use grind_session::trace_channel::TraceChannel;
 use grind_trace::{self as trace, Done, Handler, LineReplaced, SiteKind, Target};
 use grind_types::addr::GuestAddr;
 use nix::libc;
@@ -18,7 +19,6 @@ use nix::libc;
 use super::Dispatcher;
 use super::announce::announce;
 use super::kinds::address_of;
-use crate::trace_channel::TraceChannel;
 
 impl Dispatcher<'_> {
     /// Makes the slot that `t` is on ready for records. `None` if the thread died over it.

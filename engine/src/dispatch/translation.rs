@@ -12,6 +12,7 @@ use grind_fragments::fragment_table::FragmentId;
 use grind_guest::image::{self, Remote};
 use grind_ptrace::maps;
 use grind_ptrace::{self as tracee, Stopped};
+use grind_session::Notice;
 use grind_trace::follow::CallContextId;
 use grind_types::EngineError;
 use grind_types::Module;
@@ -19,7 +20,6 @@ use grind_types::subject;
 
 use super::Dispatcher;
 use super::announce::announce;
-use crate::api::Notice;
 
 impl Dispatcher<'_> {
     /// The translation of `pc`, made now if need be. The thread may be asked to make system calls; `None` for it if it

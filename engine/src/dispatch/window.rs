@@ -14,10 +14,10 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use grind_ptrace::{Regs, Stopped};
+use grind_session::Notice;
 
 use super::Dispatcher;
 use super::flush::Reason;
-use crate::api::Notice;
 use crate::tick::Ticks;
 
 /// As long as it takes to translate anew what a program of some size uses.

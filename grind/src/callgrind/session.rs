@@ -13,7 +13,7 @@ use grind_analysis::callgrind::boundaries::Boundaries;
 use grind_analysis::callgrind::dump_service::{DumpService, Statistics};
 use grind_analysis::callgrind::dumps::Written;
 use grind_analysis::saved::Saved;
-use grind_engine::{AtStart, ControlRequest, Instrumentation, Wanted};
+use grind_session::{AtStart, ControlRequest, Instrumentation, Wanted};
 use grind_types::{Module, Query};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use cg_format::callgrind::SystemTime;
-use grind_engine::AtStart;
+use grind_session::AtStart;
 
 use crate::options::{Options, Tool, UsageError, read_words, sources};
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use cg_format::callgrind::SystemTime;
 use grind_analysis::callgrind::settings::{CacheUse, Change, Settings};
 use grind_analysis::expand::Template;
-use grind_engine::AtStart;
+use grind_session::AtStart;
 
 use super::table::{Opt, Role, find as find_shared, ignored, lacking, span};
 use super::value::{Kind, Value};

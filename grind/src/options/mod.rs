@@ -19,8 +19,8 @@ use cg_sim::host::Given;
 use grind_analysis::callgrind::settings::Settings;
 use grind_analysis::expand::Template;
 use grind_analysis::glob::Pattern;
-use grind_engine::Beside;
 use grind_isa::cpuid::CpuModel;
+use grind_session::Beside;
 use grind_symbols::Inlined;
 
 use crate::attach;

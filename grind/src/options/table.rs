@@ -11,8 +11,8 @@ use cg_sim::Geometry;
 use cg_sim::geometry::ParseError;
 use grind_analysis::expand::Template;
 use grind_analysis::glob::Pattern;
-use grind_engine::Beside;
 use grind_isa::cpuid::CpuModel;
+use grind_session::Beside;
 
 use super::value::{Kind, Value};
 use super::{LogTarget, Options, Wrong};

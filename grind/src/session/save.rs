@@ -13,7 +13,7 @@ use grind_analysis::dump;
 use grind_analysis::objects::{self, allocators::Watchers};
 use grind_analysis::saved::{Saved, save_text};
 use grind_analysis::simulator::Found;
-use grind_engine::{Notice, ProcessReport, Session as _};
+use grind_session::{Notice, ProcessReport, Session as _};
 
 use super::Runner;
 use crate::advice;

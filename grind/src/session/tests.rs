@@ -1,12 +1,12 @@
 //! Tests of what a run writes and logs, driven without an engine.
 
 use grind_analysis::symbolizer::Nothing;
+use grind_session::Counts;
 use grind_types::addr::GuestAddr;
 use grind_types::{InstructionCount, MappedFile, Module, StaticEvents};
 
 use super::*;
 use crate::options::{Request, parse, sources};
-use grind_engine::Counts;
 use std::fs;
 use std::rc::Rc;
 

@@ -18,10 +18,10 @@ use grind_trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, Sys
 use grind_types::addr::GuestAddr;
 use grind_types::{Module, Query};
 
-use crate::api::{ControlRequest, FirstProcess, Instrumentation, Notice, ProcessReport, Session, Tally};
+use crate::{ControlRequest, FirstProcess, Instrumentation, Notice, ProcessReport, Session, Tally};
 
 /// Does `act`; a panic is an error with its message.
-pub(crate) fn caught<T>(act: impl FnOnce() -> T) -> Result<T, String> {
+pub fn caught<T>(act: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(act)).map_err(|panic| message(&*panic))
 }
 
@@ -44,7 +44,7 @@ enum State {
 
 /// How a sink is, for both sides of the way to it.
 #[derive(Clone, Debug)]
-pub(crate) struct Health(Arc<Mutex<(State, String)>>);
+pub struct Health(Arc<Mutex<(State, String)>>);
 
 impl Health {
     fn with<T>(&self, act: impl FnOnce(&mut (State, String)) -> T) -> T {
@@ -56,12 +56,12 @@ impl Health {
     }
 
     /// What has broken, if nobody has done anything about it.
-    pub(crate) fn unnoticed(&self) -> Option<String> {
+    pub fn unnoticed(&self) -> Option<String> {
         self.with(|(state, what)| (*state == State::Broken).then(|| what.clone()))
     }
 
     /// What has broken, if that is news: what has been counted is to be told next, then [`Health::close`].
-    pub(crate) fn news(&self) -> Option<String> {
+    pub fn news(&self) -> Option<String> {
         self.with(|(state, what)| {
             (*state == State::Broken).then(|| {
                 *state = State::Settling;
@@ -71,7 +71,7 @@ impl Health {
     }
 
     /// Nothing more is to be told to a sink that has broken.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         self.with(|(state, _)| {
             if *state > State::Whole {
                 *state = State::Closed;
@@ -200,7 +200,7 @@ impl Sink for CarefulSink {
 }
 
 /// A driver whose panics end here. It is asked again and again: what it cannot do is not done.
-pub(crate) struct CarefulSession<'s>(pub(crate) &'s mut dyn Session);
+pub struct CarefulSession<'s>(pub &'s mut dyn Session);
 
 impl CarefulSession<'_> {
     fn tell<T>(&mut self, otherwise: T, act: impl FnOnce(&mut dyn Session) -> T) -> T {

@@ -3,10 +3,13 @@
 //! The engine knows processes, modules and instruction counts; the driver (the `grind` runner) knows options, logs, debug
 //! info and profile files. They meet only here. Nothing in this module refers to a profile format.
 
+pub mod guard;
+pub mod trace_channel;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use grind_guest::counts::Counts;
+pub use grind_guest::counts::{Counts, Stretch};
 pub use grind_isa::cpuid::CpuModel;
 pub use grind_trace::objects::Allocator;
 use grind_types::addr::GuestAddr;

@@ -52,7 +52,7 @@ enum Message {
 
 /// The engine's end of the way to the sink.
 #[derive(Debug)]
-pub(crate) struct TraceChannel {
+pub struct TraceChannel {
     to: Option<SyncSender<Message>>,
     thread: Option<JoinHandle<()>>,
     /// The sink itself, where it is asked at stops.
@@ -119,7 +119,7 @@ impl std::fmt::Debug for Here {
 
 impl TraceChannel {
     /// Starts the sink's thread.
-    pub(crate) fn new(sink: Box<dyn Sink>) -> std::io::Result<Self> {
+    pub fn new(sink: Box<dyn Sink>) -> std::io::Result<Self> {
         let (to, from) = sync_channel(QUEUE);
         let (sink, health) = CarefulSink::new(sink);
         let serve = move || serve(Box::new(sink), &from);
@@ -128,7 +128,7 @@ impl TraceChannel {
     }
 
     /// The sink stays here: it is asked at stops.
-    pub(crate) fn at_hand(sink: Box<dyn Sink>) -> std::io::Result<Self> {
+    pub fn at_hand(sink: Box<dyn Sink>) -> std::io::Result<Self> {
         let (sink, health) = CarefulSink::new(sink);
         let sink = Box::new(sink);
         let state = Mutex::new(State { sink, buffer: Vec::new(), names: Map::default() });
@@ -144,17 +144,17 @@ impl TraceChannel {
     }
 
     /// How the sink is.
-    pub(crate) fn health(&self) -> &Health {
+    pub fn health(&self) -> &Health {
         &self.health
     }
 
     /// Asks the sink that is at hand.
-    pub(crate) fn ask<T>(&self, question: impl FnOnce(&mut dyn Sink) -> Option<T>) -> Option<T> {
+    pub fn ask<T>(&self, question: impl FnOnce(&mut dyn Sink) -> Option<T>) -> Option<T> {
         question(&mut *self.here.as_ref()?.state().sink)
     }
 
     /// What a thread has recorded whose calls are followed: `read` puts it into the buffer.
-    pub(crate) fn recorded(&self, pid: i32, tid: i32, book: &Book, read: impl FnOnce(&mut Vec<u32>)) {
+    pub fn recorded(&self, pid: i32, tid: i32, book: &Book, read: impl FnOnce(&mut Vec<u32>)) {
         let Some(here) = &self.here else { return };
         let State { sink, buffer, .. } = &mut *here.state();
         read(buffer);
@@ -164,13 +164,13 @@ impl TraceChannel {
     }
 
     /// Whether the sink that is at hand has dealt with all full buffers.
-    pub(crate) fn has_caught_up(&self) -> bool {
+    pub fn has_caught_up(&self) -> bool {
         self.here.as_ref().is_some_and(|here| *here.waiting.lock().unwrap_or_else(PoisonError::into_inner) == 0)
     }
 
     /// A full buffer of a thread, with the book of its space if its calls are followed: the sink deals with it while the thread
     /// goes on.
-    pub(crate) fn full(&self, pid: i32, tid: i32, followed: Option<(SpaceId, &Book)>, segment: Segment) {
+    pub fn full(&self, pid: i32, tid: i32, followed: Option<(SpaceId, &Book)>, segment: Segment) {
         let (Some(here), Some(to)) = (&self.here, &self.to) else { return self.segment(pid, tid, segment) };
         let news = followed.map(|(code_cache, book)| {
             let told = self.told.borrow_mut().insert(code_cache, book.names.len()).unwrap_or_default();
@@ -189,96 +189,96 @@ impl TraceChannel {
         }
     }
 
-    pub(crate) fn new_code_cache(&mut self) -> SpaceId {
+    pub fn new_code_cache(&mut self) -> SpaceId {
         self.code_caches += 1;
         SpaceId(self.code_caches - 1)
     }
 
-    pub(crate) fn sites(&self, code_cache: SpaceId, sites: &[Site], specials: &[Special]) {
+    pub fn sites(&self, code_cache: SpaceId, sites: &[Site], specials: &[Special]) {
         if !sites.is_empty() {
             self.send(Message::Sites(code_cache, sites.to_vec(), specials.to_vec()));
         }
     }
 
-    pub(crate) fn blocks(&self, code_cache: SpaceId, blocks: &[Block]) {
+    pub fn blocks(&self, code_cache: SpaceId, blocks: &[Block]) {
         if !blocks.is_empty() {
             self.send(Message::Blocks(code_cache, blocks.to_vec()));
         }
     }
 
-    pub(crate) fn mapped(&self, code_cache: SpaceId, modules: Vec<Module>) {
+    pub fn mapped(&self, code_cache: SpaceId, modules: Vec<Module>) {
         self.send(Message::Mapped(code_cache, modules));
     }
 
-    pub(crate) fn code_made(&self, pid: i32, moment: u32) {
+    pub fn code_made(&self, pid: i32, moment: u32) {
         self.send(Message::Made(pid, moment));
     }
 
-    pub(crate) fn corrected(&self, pid: i32, tid: i32, block: u32, counted: usize, executed: usize) {
+    pub fn corrected(&self, pid: i32, tid: i32, block: u32, counted: usize, executed: usize) {
         self.send(Message::Corrected(pid, tid, block, counted, executed));
     }
 
-    pub(crate) fn system_call(&self, pid: i32, tid: i32, call: SystemCall) {
+    pub fn system_call(&self, pid: i32, tid: i32, call: SystemCall) {
         self.send(Message::SystemCall(pid, tid, call));
     }
 
-    pub(crate) fn signal_begins(&self, pid: i32, tid: i32, handler: Handler) {
+    pub fn signal_begins(&self, pid: i32, tid: i32, handler: Handler) {
         self.send(Message::SignalBegins(pid, tid, handler));
     }
 
-    pub(crate) fn signal_ends(&self, pid: i32, tid: i32) {
+    pub fn signal_ends(&self, pid: i32, tid: i32) {
         self.send(Message::SignalEnds(pid, tid));
     }
 
-    pub(crate) fn space_copied(&self, from: SpaceId, to: SpaceId) {
+    pub fn space_copied(&self, from: SpaceId, to: SpaceId) {
         self.send(Message::SpaceCopied(from, to));
     }
 
-    pub(crate) fn image(&self, pid: i32, code_cache: SpaceId) {
+    pub fn image(&self, pid: i32, code_cache: SpaceId) {
         self.send(Message::Image(pid, code_cache));
     }
 
-    pub(crate) fn moved(&self, pid: i32, code_cache: SpaceId) {
+    pub fn moved(&self, pid: i32, code_cache: SpaceId) {
         self.send(Message::Moved(pid, code_cache));
     }
 
-    pub(crate) fn forked(&self, parent: i32, tid: i32, child: i32) {
+    pub fn forked(&self, parent: i32, tid: i32, child: i32) {
         self.send(Message::Forked(parent, tid, child));
     }
 
-    pub(crate) fn stack(&self, pid: i32, tid: i32, range: Range<u64>) {
+    pub fn stack(&self, pid: i32, tid: i32, range: Range<u64>) {
         self.send(Message::Stack(pid, tid, range));
     }
 
-    pub(crate) fn records(&self, pid: i32, tid: i32, words: Vec<u32>) {
+    pub fn records(&self, pid: i32, tid: i32, words: Vec<u32>) {
         self.send(Message::Records(pid, tid, words));
     }
 
-    pub(crate) fn segment(&self, pid: i32, tid: i32, segment: Segment) {
+    pub fn segment(&self, pid: i32, tid: i32, segment: Segment) {
         self.send(Message::Segment(pid, tid, segment));
     }
 
     /// Returns when the sink has dealt with it.
-    pub(crate) fn asked(&self, pid: i32, tid: i32, ask: &Query) {
+    pub fn asked(&self, pid: i32, tid: i32, ask: &Query) {
         let (done, wait) = channel();
         self.send(Message::Asked(pid, tid, ask.clone(), done));
         let _ = wait.recv();
     }
 
-    pub(crate) fn recording(&self, pid: i32, tid: i32, on: bool) {
+    pub fn recording(&self, pid: i32, tid: i32, on: bool) {
         self.send(Message::Recording(pid, tid, on));
     }
 
-    pub(crate) fn stands(&self, pid: i32, tid: i32, frames: Vec<NativeFrame>) {
+    pub fn stands(&self, pid: i32, tid: i32, frames: Vec<NativeFrame>) {
         self.send(Message::Stands(pid, tid, frames));
     }
 
-    pub(crate) fn thread_ended(&self, pid: i32, tid: i32) {
+    pub fn thread_ended(&self, pid: i32, tid: i32) {
         self.send(Message::ThreadEnded(pid, tid));
     }
 
     /// Returns when the sink has dealt with everything of the process.
-    pub(crate) fn process_ended(&self, pid: i32) {
+    pub fn process_ended(&self, pid: i32) {
         let (done, wait) = channel();
         self.send(Message::ProcessEnded(pid, done));
         let _ = wait.recv();
