@@ -11,15 +11,15 @@ use std::path::Path;
 
 use cg_format::cachegrind::{Profile, write};
 use cg_format::count::TooLarge;
+use grind_names::made::{Found, Registry};
+use grind_names::symbolizer::{Code, Place, Symbolizer, UNKNOWN};
 use grind_session::{ProcessReport, Stretch};
 use grind_types::addr::GuestAddr;
 use grind_types::{MappedFile, Module};
 
 use crate::counts::CountTable;
 use crate::cycles::Cycles;
-use crate::made::{Found, Registry};
 use crate::saved::{Saved, save_text};
-use crate::symbolizer::{Code, Place, Symbolizer, UNKNOWN};
 
 /// Which object an instruction belongs to. Several mappings of a file are one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -310,12 +310,12 @@ pub fn save(profile: &Profile, path: &Path, spare: &Path) -> Saved {
 mod tests {
     use grind_session::Counts;
 
+    use grind_names::symbolizer::Nothing;
     use grind_types::addr::GuestAddr;
     use grind_types::{InstructionCount, StaticEvents};
 
     use super::*;
     use crate::counts::{EventCounts, Events};
-    use crate::symbolizer::Nothing;
     use std::path::PathBuf;
     use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use grind_analysis::symbolizer::{Code, Symbolizer, UNKNOWN};
+use grind_names::symbolizer::{Code, Symbolizer, UNKNOWN};
 use grind_types::Module;
 use grind_types::addr::GuestAddr;
 
@@ -66,10 +66,10 @@ mod tests {
     use std::path::PathBuf;
     use std::sync::Arc;
 
+    use grind_names::symbolizer::Place;
     use grind_types::MappedFile;
 
     use super::*;
-    use grind_analysis::symbolizer::Place;
 
     /// Knows what stands at three offsets.
     struct Three;

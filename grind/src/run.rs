@@ -18,7 +18,7 @@ use grind_analysis::callgrind::sink::Recorder;
 use grind_analysis::cycles::Cycles;
 use grind_analysis::objects::Reader;
 use grind_analysis::simulator::Simulator;
-use grind_analysis::source::Sources;
+use grind_names::source::Sources;
 use grind_session::{AtStart, Exit, Program, Session, Settings};
 use grind_trace::follow::bus_total;
 use grind_trace::{CallTrace, Sink};

@@ -20,11 +20,11 @@ use grind_analysis::counts::CountTable;
 use grind_analysis::cycles::Cycles;
 use grind_analysis::dump::{self, Made};
 use grind_analysis::expand::Sequence;
-use grind_analysis::made::Registry;
 use grind_analysis::objects::allocators::Watchers;
 use grind_analysis::saved::Saved;
 use grind_analysis::simulator::Findings;
-use grind_analysis::symbolizer::{self, Symbolizer};
+use grind_names::made::Registry;
+use grind_names::symbolizer::{self, Symbolizer};
 use grind_session::{
     ContextCounts, ControlRequest, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Session, Tally, Wanted,
 };

@@ -7,10 +7,9 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use grind_names::mapped;
 use grind_symbols::{Object, Options};
 use grind_types::{MappedFile, Module};
-
-use crate::mapped;
 
 /// Reads boundaries, and remembers the files that it has read.
 #[derive(Debug)]

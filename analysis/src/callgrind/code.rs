@@ -11,13 +11,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cg_calls::{CallersTable, Code, Function, FunctionId, ObjectId, Place, Section, Site, SiteId};
+use grind_names::mapped;
 use grind_symbols::{Name, Object, SectionKind, Svma};
 use grind_types::hash::Map;
 use grind_types::{MappedFile, Module};
 
 use super::counters::Counters;
 use super::settings::Settings;
-use crate::mapped;
 
 mod made;
 mod resolved;

@@ -4,11 +4,10 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use grind_names::mapped;
 use grind_symbols::Options;
 use grind_trace::objects::Allocator;
 use grind_types::{MappedFile, Module};
-
-use crate::mapped;
 
 /// What the function of this name does with blocks of memory, if it is one of the allocators that are known.
 #[must_use]

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use grind_names::mapped;
 use grind_symbols::{Object, Options, Svma};
 use grind_types::{MappedFile, Module};
 
 use super::Named;
-use crate::mapped;
 
 /// A file with variables.
 pub type Image = Named;

@@ -8,11 +8,11 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
 use cg_format::mem::{self, Head, Kind, Mem};
+use grind_names::symbolizer::{Code, Place, Symbolizer, UNKNOWN};
 use grind_session::ProcessReport;
 use grind_symbols::sanitised;
 
 use super::{Found, Object, Site, Tally};
-use crate::symbolizer::{Code, Place, Symbolizer, UNKNOWN};
 
 /// What is counted of each object, in the order of [`Tally::misses`].
 pub const EVENTS: [&str; 4] = ["D1mr", "DLmr", "D1mw", "DLmw"];

@@ -1,6 +1,6 @@
 //! Tests of what a run writes and logs, driven without an engine.
 
-use grind_analysis::symbolizer::Nothing;
+use grind_names::symbolizer::Nothing;
 use grind_session::Counts;
 use grind_types::addr::GuestAddr;
 use grind_types::{InstructionCount, MappedFile, Module, StaticEvents};

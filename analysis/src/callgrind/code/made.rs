@@ -1,4 +1,4 @@
-//! Functions that the program made while it ran, by the names that it gave them (see [`crate::made`]).
+//! Functions that the program made while it ran, by the names that it gave them (see [`grind_names::made`]).
 //!
 //! While the program runs, an address stands for the function that is there as far as is known then: that is what the model of the
 //! call graph is told. A name that is written only later is given to what had none by the time a part is written. Invariant: a function
@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use cg_calls::FunctionId;
+use grind_names::made::{Found, Registry};
 use grind_symbols::Name;
 
 use super::{Catalogue, KnownFunction};
-use crate::made::{Found, Registry};
 
 /// What is known of them.
 #[derive(Clone, Debug, Default)]

@@ -7,13 +7,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use cg_calls::{FunctionId, NodeIndex, Profile, SiteId};
+use grind_names::made::Found;
 use grind_symbols::{Inlined, Name, Svma};
 use grind_types::fault;
 
 use super::Catalogue;
 use crate::broken;
 use crate::callgrind::rows::{self, OwnCosts, Program, Source};
-use crate::made::Found;
 
 impl Catalogue {
     /// Of targets of calls and jumps that other code has lain at, and the functions that those were of: how they are told.
