@@ -12,14 +12,6 @@ mod link;
 mod map;
 mod waiting;
 
-use grind_codegen::PairCode as _;
-use grind_codegen::request::{self, Requests};
-use grind_codegen::{self as emit, Emitter, Work, miss_path, stack};
-use grind_layout::registers::StolenRegisters;
-use grind_layout::shared_memory::SharedMemory;
-use grind_layout::{self as layout, SlotWord};
-use grind_ptrace::{Gadget, Home, Memory};
-
 use grind_asm::Asm;
 use grind_fragments::batch::{Batch, Known};
 use grind_fragments::code_reader::{CodeWindows, VSYSCALL_PAGE};
@@ -33,6 +25,14 @@ use grind_types::Module;
 use grind_types::hash::Map;
 use grind_types::own_memory::AHEAD;
 use grind_types::subject;
+
+use grind_codegen::PairCode as _;
+use grind_codegen::request::{self, Requests};
+use grind_codegen::{self as emit, Emitter, Work, miss_path, stack};
+use grind_layout::registers::StolenRegisters;
+use grind_layout::shared_memory::SharedMemory;
+use grind_layout::{self as layout, SlotWord};
+use grind_ptrace::{Gadget, Home, Memory};
 
 use dead::DeadStops;
 use fixed::Fixed;
@@ -64,8 +64,11 @@ const LARGE_FROM: u64 = 256 << 10;
 /// A stretch of code cache.
 #[derive(Debug)]
 pub struct Chunk {
+    /// Where the program has it.
     pub guest: u64,
+    /// The same memory, as the engine has it.
     pub host: SharedMemory,
+    /// Bytes that code is in, from its beginning on.
     pub used: u64,
     /// Bytes for which large pages have been asked.
     pub large: u64,
@@ -76,6 +79,7 @@ pub struct Chunk {
 }
 
 impl Chunk {
+    /// An empty one.
     pub fn new(guest: u64, host: SharedMemory) -> Self {
         Self { guest, host, used: 0, large: 0, touched: 0, requests: None }
     }
@@ -253,6 +257,7 @@ pub struct SpaceTrace {
     pub settings: TraceSettings,
     /// What translations record where something is to be recorded at all.
     pub recorded: TraceSettings,
+    /// What the sink knows its translations by.
     pub id: SpaceId,
     /// Sites that have been announced.
     pub announced: usize,
@@ -292,16 +297,21 @@ pub enum CallStop {
 /// See the module's description.
 #[derive(Debug)]
 pub struct CodeCache {
+    /// What has been translated.
     pub trans: FragmentTable,
+    /// What code has been executed from.
     pub modules: Vec<Module>,
     /// Where functions and sections of each module begin and end, if calls are recorded: sorted addresses.
     boundaries: Vec<Arc<[u64]>>,
     watched: Watched,
     ranges: Vec<ExecRange>,
+    /// The memory for code; the first chunk has the engine's own code at its beginning.
     pub chunks: Vec<Chunk>,
     /// Where they are, but for the gadget.
     pub home: Home,
+    /// Where the program has the tables.
     pub tables_at: u64,
+    /// The same memory, as the engine has it.
     pub tables: SharedMemory,
     /// Calls and returns are pairs (`emit::pairs`); or they will be when all is translated anew.
     pub pairs: bool,
@@ -312,11 +322,13 @@ pub struct CodeCache {
     incoming: Map<(u64, CallContextId), Vec<u64>>,
     /// Branches to code that is not there yet, as far as that is looked at.
     waiting: Waiting,
+    /// Where system calls are made from on the program's behalf.
     pub gadget: Gadget,
     /// There was no room for a chunk near some code.
     pub far: bool,
     /// The guest sees the baseline processor.
     pub masked: bool,
+    /// What is recorded.
     pub trace: SpaceTrace,
     /// Changes of context of the statistics are made by translations.
     pub contexts: bool,

@@ -28,11 +28,13 @@ const EQUAL: u8 = 4;
 pub struct Bridge {
     /// The target that it is for, if the transfer is indirect.
     pub indirect: Option<u64>,
+    /// What it does to the frames, whoever comes by.
     pub always: StackEffect,
     /// The flags that may be read at the target.
     pub live: u8,
-    /// The callee's function and level, for calls.
+    /// The callee's function, for calls.
     pub function: u32,
+    /// Its level: how many calls of it are going on.
     pub level: u32,
     /// The caller is the same function, so the level is certain.
     pub recursive: bool,
@@ -46,8 +48,9 @@ pub struct Bridge {
     pub call_edge: u32,
     /// Registers that are not needed at the target, a bit each.
     pub dead: u16,
-    /// The flags that may be read where it returns to, and registers that are not needed there.
+    /// The flags that may be read where it returns to.
     pub live_after: u8,
+    /// Registers that are not needed there, a bit each.
     pub dead_after: u16,
     /// Whether a return pops the frame below, too, and comes from it.
     pub through: bool,

@@ -3,15 +3,17 @@
 //!
 //! It must do the same to the state in the slot as the emitted miss path, to the last time; the tests run both side by side.
 
-use grind_trace::{FirstLevel, LineReplaced};
-
 use grind_layout::{self as layout, SlotWord};
+
+use grind_trace::{FirstLevel, LineReplaced};
 
 use crate::miss_path::Repeat;
 
 /// Where the state is: 64-bit words by their offset in a slot.
 pub trait Words {
+    /// The word at this offset.
     fn get(&self, at: u64) -> u64;
+    /// Sets the word at this offset.
     fn set(&mut self, at: u64, value: u64);
 
     /// Sets words from `at` on.
@@ -98,7 +100,9 @@ pub fn forget_lines(words: &mut impl Words, cache: FirstLevel) {
 
 /// See the module's description.
 pub struct MissPathAsm<W> {
+    /// The state.
     pub words: W,
+    /// The cache that it is the state of.
     pub cache: FirstLevel,
     /// What is to be recorded of the last access's lines, before its miss.
     pub touched: Vec<Touched>,

@@ -71,12 +71,14 @@ struct Fixup {
 /// An emitted batch.
 #[derive(Debug, Default)]
 pub struct Emitted {
+    /// The code.
     pub code: Asm,
     /// 64-bit constants behind the code, and the 32-bit fields that lead to them.
     literals: Vec<u64>,
     literal_uses: Vec<(usize, usize)>,
     /// Offset of the first literal.
     literal_pos: usize,
+    /// IBL targets in it.
     pub ibl_targets: Vec<IblTarget>,
     fixups: Vec<Fixup>,
     /// Branches that lead to a translation from the start: offset of the 32-bit field, and the guest address.
@@ -294,6 +296,7 @@ pub struct Emitter<'a> {
 }
 
 impl<'a> Emitter<'a> {
+    /// Emits `batch` to `base`, into `trans`; `tables` is where the process has the tables, `module_of` says what an address is in.
     #[inline(always)]
     pub fn new(
         batch: &'a Batch,

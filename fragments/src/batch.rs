@@ -33,6 +33,7 @@ const LEAST: u32 = CERTAIN / 100 * 50;
 /// A block found, not emitted yet. It is entered at its first instruction only; behind conditional branches it may go on.
 #[derive(Clone, Copy, Debug)]
 pub struct Found {
+    /// Where it begins.
     pub pc: u64,
     /// The address behind it.
     pub end: u64,
@@ -56,7 +57,9 @@ struct Candidate {
 /// Blocks found from one address.
 #[derive(Debug)]
 pub struct Batch {
+    /// The blocks, in the order in which they will lie.
     pub blocks: Vec<Found>,
+    /// Their instructions.
     pub insns: Vec<Insn>,
     queue: BinaryHeap<Candidate>,
     index: Index,

@@ -4,12 +4,12 @@
 //! ([`FragmentTable::flush`]).
 
 mod page;
+mod stub;
 mod way;
 
 use std::collections::HashMap;
 
-use grind_layout::registers::Gpr;
-use grind_layout::{self as layout, SlotWord};
+use grind_layout as layout;
 use grind_trace::follow::{self, CallContextId, TOTALS};
 use grind_trace::{self as trace, SiteKind};
 use grind_types::StaticEvents;
@@ -19,6 +19,7 @@ use grind_types::own_memory::{self, AHEAD};
 use crate::distances::Distances;
 use crate::hotness::Hotness;
 use page::Page;
+pub use stub::{Emulate, NO_REG, NOT_SPILLED, STUB_BYTES, StateMapEntry, Stub, StubKind};
 pub use way::Way;
 
 /// Number of a block.
@@ -28,6 +29,7 @@ pub struct FragmentId(pub u32);
 /// Guest length of an instruction (low 7 bits) and whether the block's counter counts it (bit 7 clear).
 #[derive(Clone, Copy, Debug)]
 pub struct InsnShape {
+    /// Bytes of the program's instruction, and [`Self::COUNTED_ELSEWHERE`].
     pub guest: u8,
     /// Bytes of translated code.
     pub cache: u16,
@@ -37,10 +39,12 @@ impl InsnShape {
     /// Set where a counter of its own counts all executions.
     pub const COUNTED_ELSEWHERE: u8 = 0x80;
 
+    /// Bytes of the program's instruction.
     pub fn guest_len(self) -> u64 {
         u64::from(self.guest & 0x7f)
     }
 
+    /// Whether the block's counter counts it.
     pub fn in_block_count(self) -> bool {
         self.guest & Self::COUNTED_ELSEWHERE == 0
     }
@@ -84,7 +88,9 @@ pub struct Fragment {
     /// Registers that hold values of ours between two offsets into the body; the guest's are in the slot words
     /// `Held1` and `Held2`. [`NO_REG`]: no such register.
     pub held: [u8; 2],
+    /// Where they begin to hold them.
     pub held_from: u32,
+    /// Where they cease to.
     pub held_to: u32,
     /// Its number among [`FragmentTable::trace_blocks`], if executions are told.
     pub told: Option<u32>,
@@ -123,8 +129,11 @@ pub const NO_COUNTER: u32 = u32::MAX;
 /// counts. Blocks only lead to later ones in this way, so one pass settles all counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DerivedEdge {
+    /// Where it leads.
     pub to: FragmentId,
+    /// Where it comes from.
     pub from: FragmentId,
+    /// What counts the executions that go elsewhere, if there are any.
     pub unless: Option<Unless>,
 }
 
@@ -151,89 +160,6 @@ impl Fragment {
     }
 }
 
-/// What a stop in the cache means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StubKind {
-    /// A direct branch whose target has no fragment yet; `site` is the address of the 32-bit field to patch.
-    Exit { target: u64, site: u64, call_context: CallContextId },
-    /// A transfer of control that the sink has to decide on: where it is told, in which call context, and the 32-bit field that
-    /// shall lead to what emitted code can do about it from then on. For an indirect one, rcx has been saved and the target
-    /// is in [`layout::TARGET`].
-    Transfer { told: u32, call_context: CallContextId, root: u64 },
-    /// A return that emitted code cannot follow; its site is in [`layout::SlotWord::Returning`]. rcx has been saved; the
-    /// target is in rcx, or right below the stack pointer.
-    Return { in_rcx: bool },
-    /// An indirect branch that this IBL target, the last one of its chain, is not for.
-    IblMiss { way: Way },
-    /// What the stub wants whose number is in [`layout::SlotWord::Request`]: nobody has looked.
-    Asked,
-    /// A system call that must not simply run. `go` is the address of the `syscall` instruction.
-    Syscall { next: u64, go: u64 },
-    /// A system call has answered EFAULT or EINTR; its number is in `SlotWord::T2`, its `syscall` instruction at `go`.
-    CallFailed { go: u64 },
-    /// An instruction that grind carries out; execution goes on behind the stub.
-    Emulate { what: Emulate, pc: u64, next: u64, block: FragmentId },
-    /// In front of an instruction whose accesses the engine takes along the miss path: those of the record that was written
-    /// last, which is `site`'s. Execution goes on behind the stub.
-    MissPath { site: u32, off: bool },
-    /// Behind the instruction at `pc`, which has written down where the last instruction of the x87 was. Execution goes on behind the
-    /// stub.
-    SavedX87 { pc: u64 },
-    /// In front of the block at `pc`, where an allocator begins or a call of one returns to. Execution goes on behind the stub.
-    Watched { pc: u64 },
-}
-
-/// Instructions that grind carries out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Emulate {
-    Cpuid,
-    Xgetbv,
-    ClientRequest,
-    ClientGetNr,
-    Int3,
-    InPlace,
-}
-
-/// Bytes of a stub.
-pub const STUB_BYTES: u64 = 5;
-
-/// A stub: an `int3` and the stub's number.
-#[derive(Clone, Copy, Debug)]
-pub struct Stub {
-    /// Address of the `int3`.
-    pub addr: u64,
-    pub kind: StubKind,
-}
-
-/// How the guest's state follows from the registers at a certain address of translated code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StateMapEntry {
-    /// Registers are in slot words: up to four pairs of register number and offset.
-    Spilled([(u8, u8); 4]),
-    /// As if the instruction had not begun.
-    Before,
-    /// As if the instruction had ended (a system call has returned).
-    After,
-    /// A call: what the guest pushes has been pushed. `in_rcx`: rcx is in its slot word.
-    Called { in_rcx: bool },
-    /// A client request reads what it asks for; rcx is in the slot word `T1`. A fault is none: this stub goes on.
-    Request { stub: u32 },
-    /// In a REP-prefixed instruction: rcx iterations, already counted in `counter`, are still to come.
-    /// `site`: where its accesses are recorded, if they are.
-    /// `told`: where its executions are told, if they are.
-    Rep { counter: u32, address32: bool, site: Option<u32>, told: Option<u32> },
-    /// Between boundaries, at the start of a loop that takes a repeated instruction's accesses along the miss path:
-    /// `emit::miss_path` says what the registers hold.
-    RepeatMissPath { site: u32 },
-}
-
-impl StateMapEntry {
-    /// This register alone is in its slot word.
-    pub fn spilled(r: Gpr, word: SlotWord) -> Self {
-        Self::Spilled([(r.0, word as u8), NOT_SPILLED, NOT_SPILLED, NOT_SPILLED])
-    }
-}
-
 /// Where a call has been translated.
 #[derive(Clone, Copy, Debug)]
 pub struct CallSite {
@@ -243,16 +169,12 @@ pub struct CallSite {
     pub block: FragmentId,
 }
 
-/// No register.
-pub const NO_REG: u8 = 0xff;
-
-/// No register in no slot word.
-pub const NOT_SPILLED: (u8, u8) = (NO_REG, 0);
-
 /// A counter of one instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Site {
+    /// Its number.
     pub counter: u32,
+    /// The block that the instruction is in.
     pub block: FragmentId,
     /// Index of the instruction in its block.
     pub index: u16,
@@ -261,6 +183,7 @@ pub struct Site {
 /// What is at a cache address.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
+    /// The block that it belongs to.
     pub block: FragmentId,
     /// Index of the instruction whose translation it is in; the block's count if behind the last.
     pub index: u16,
@@ -286,11 +209,15 @@ struct Run {
 /// See the module's description.
 #[derive(Clone, Debug, Default)]
 pub struct FragmentTable {
+    /// All fragments, by their numbers.
     pub blocks: Vec<Fragment>,
     /// The first of each group of blocks that were emitted together.
     batches: Vec<FragmentId>,
+    /// The instructions of all fragments; each fragment says which are its own.
     pub shapes: Vec<InsnShape>,
+    /// All stubs, by their numbers.
     pub stubs: Vec<Stub>,
+    /// Counters of single instructions.
     pub sites: Vec<Site>,
     /// What each instruction in `shapes` counts by itself; empty if nothing is traced.
     pub facts: Vec<StaticEvents>,
@@ -347,6 +274,7 @@ impl FragmentTable {
         Some((live.live_in, live.dead_in))
     }
 
+    /// The fragment of this number.
     pub fn block(&self, id: FragmentId) -> &Fragment {
         &self.blocks[id.0 as usize]
     }
@@ -529,6 +457,8 @@ impl FragmentTable {
         self.runs.iter().find(|r| cache.wrapping_sub(r.start) < layout::CHUNK_SIZE)
     }
 
+    /// How the program's state follows from the registers at this address of translated code, if more than the instruction pointer
+    /// has to be changed.
     pub fn state_map_entry(&self, cache: u64) -> Option<StateMapEntry> {
         let state_map = &self.run_of(cache)?.state_map;
         let i = state_map.partition_point(|p| p.0 <= cache).checked_sub(1)?;

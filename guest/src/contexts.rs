@@ -42,8 +42,10 @@ enum Counters {
 /// What has been counted in one context.
 #[derive(Clone, Debug)]
 pub struct Book {
+    /// Its number.
     pub context: u64,
     counters: Counters,
+    /// What the counters cannot know.
     pub corrections: Corrections,
     /// Counts from translations that have been thrown away, by address.
     earlier: Vec<InstructionCount>,

@@ -31,8 +31,11 @@ const RANDOM: [u8; 16] = *b"grind\x8f\x1b\xd4\x67\xa2\x39\xee\x50\xc3\x7d\x06";
 
 /// A thread that may be asked to make system calls; none if it died meanwhile.
 pub struct Remote<'m> {
+    /// The thread.
     pub thread: Option<Stopped>,
+    /// Where it makes them from.
     pub gadget: Gadget,
+    /// The memory of its process.
     pub memory: &'m Memory,
 }
 

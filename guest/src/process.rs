@@ -29,23 +29,48 @@ pub enum State {
     Guest,
     /// A signal was handed over; the next stop is at the first instruction of its handler.
     Handler,
-    /// It executes rt_sigreturn; the next stop is where the frame says, with the trap flag set or not. Before, it blocked `mask`.
-    SigReturn { traps: bool, mask: u64 },
-    /// It executes one instruction in its original place.
-    /// It is the last of the first `executed` instructions of `block`, and has been counted.
-    InPlace { pc: u64, block: FragmentId, executed: u16, mask: u64 },
+    /// It executes rt_sigreturn; the next stop is where the frame says.
+    SigReturn {
+        /// The trap flag is set there.
+        traps: bool,
+        /// The signals that it blocked.
+        mask: u64,
+    },
+    /// It executes one instruction in its original place, which has been counted.
+    InPlace {
+        /// Where it is.
+        pc: u64,
+        /// Its block.
+        block: FragmentId,
+        /// Its number in there, from 1 on.
+        executed: u16,
+        /// The signals that are blocked otherwise.
+        mask: u64,
+    },
     /// It executes a system call after which grind has work to do.
-    Call { nr: i64, args: [u64; 6], next: u64 },
+    Call {
+        /// The number of the call.
+        nr: i64,
+        /// Its arguments.
+        args: [u64; 6],
+        /// Where the program goes on.
+        next: u64,
+    },
     /// It makes a system call by `int 0x80`, from a place in the code cache behind which it stops.
     OtherCall,
     /// It is about to execute, or in, execve.
-    Exec { follow: bool },
+    Exec {
+        /// The program that it executes is followed.
+        follow: bool,
+    },
 }
 
 /// A thread.
 #[derive(Debug)]
 pub struct Thread {
+    /// Its process.
     pub pid: i32,
+    /// What it is doing.
     pub state: State,
     /// The slot that gs points to, or that has the header of the one that it points to.
     pub slot: SlotId,
@@ -55,6 +80,7 @@ pub struct Thread {
     pub switch: bool,
     /// Its end has been seen, its counts are in the sum.
     pub folded: bool,
+    /// The statistics contexts that it is in.
     pub contexts: ThreadContexts,
     /// What emitted code knew of its calls the last time, if it follows them.
     /// What its own trap flag has shown.
@@ -63,6 +89,7 @@ pub struct Thread {
     pub trapped_at: Option<u64>,
     /// The calls of allocators that it is in.
     pub allocating: Allocating,
+    /// What it has been through with its last signal.
     pub progress: Progress,
     /// A call that it is about to make once more.
     pub interrupted: Option<Interrupted>,
@@ -73,13 +100,19 @@ pub struct Thread {
 /// A process.
 #[derive(Debug)]
 pub struct Process {
+    /// Its number.
     pub pid: i32,
+    /// Its parent's.
     pub parent: i32,
+    /// Its translations; processes that share memory have the same.
     pub code_cache: Rc<RefCell<CodeCache>>,
     /// One for each address space: processes after vfork have the same.
     pub mm: Rc<()>,
+    /// The slots of its threads.
     pub pool: Rc<RefCell<SlotPool>>,
+    /// Its memory.
     pub memory: Memory,
+    /// Its threads.
     pub threads: Vec<i32>,
     /// It shares its parent's memory, and the thread that created it waits until it ends or executes a program.
     pub vforked: bool,
@@ -93,13 +126,16 @@ pub struct Process {
     pub address_limit: Option<[u64; 2]>,
     /// Instructions are being counted.
     pub counting: bool,
+    /// The program that it runs.
     pub exe: PathBuf,
+    /// The arguments of that, as they were handed over.
     pub args: Vec<OsString>,
     /// It, or who has forked it, ran already when it was attached to: its C library has told the kernel of a place for restartable
     /// sequences, and relies on that for new threads.
     pub joined: bool,
     /// Its profile has been handed over.
     pub reported: bool,
+    /// What its native stacks are read with.
     pub stacks: Stacks,
     /// How far ahead of it is translated, by module.
     pub paces: Map<u32, Pace>,
@@ -149,8 +185,9 @@ pub struct Interrupted {
     pub pc: u64,
     /// And where in translated code; 0 until the thread is there.
     pub at: u64,
-    /// What the kernel had left in rax, and which call it was.
+    /// What the kernel had left in rax.
     pub result: u64,
+    /// Which call it was.
     pub nr: u64,
 }
 

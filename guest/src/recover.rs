@@ -2,12 +2,12 @@
 //! and which counts are ahead of, or behind, what has been executed. Nothing here changes the guest; the caller applies
 //! what it is told.
 
+use grind_asm::CALL;
+use grind_fragments::fragment_table::{FragmentId, NO_REG, StateMapEntry, StubKind, Way};
+
 use grind_code_cache::CodeCache;
 use grind_layout::SlotWord;
 use grind_ptrace::{Regs, register};
-
-use grind_asm::CALL;
-use grind_fragments::fragment_table::{FragmentId, NO_REG, StateMapEntry, StubKind, Way};
 
 /// Where a thread is that stopped in translated code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,7 @@ pub enum CachePosition {
 pub struct Repeat {
     /// The counter that its remaining iterations have been counted in.
     pub counter: u32,
+    /// Its counter is ecx.
     pub address32: bool,
     /// Where its accesses are recorded, if they are.
     pub site: Option<u32>,
@@ -37,6 +38,7 @@ pub struct Repeat {
 /// An instruction's boundary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Boundary {
+    /// The block that it is in.
     pub block: FragmentId,
     /// Instructions of the block that have been executed.
     pub executed: u16,

@@ -189,71 +189,87 @@ impl TraceChannel {
         }
     }
 
+    /// The number of an address space that has not been told of.
     pub fn new_code_cache(&mut self) -> SpaceId {
         self.code_caches += 1;
         SpaceId(self.code_caches - 1)
     }
 
+    /// Sites that records of an address space may name from now on, and special instructions among them.
     pub fn sites(&self, code_cache: SpaceId, sites: &[Site], specials: &[Special]) {
         if !sites.is_empty() {
             self.send(Message::Sites(code_cache, sites.to_vec(), specials.to_vec()));
         }
     }
 
+    /// Blocks that records may name from now on.
     pub fn blocks(&self, code_cache: SpaceId, blocks: &[Block]) {
         if !blocks.is_empty() {
             self.send(Message::Blocks(code_cache, blocks.to_vec()));
         }
     }
 
+    /// Modules of an address space that are known from now on.
     pub fn mapped(&self, code_cache: SpaceId, modules: Vec<Module>) {
         self.send(Message::Mapped(code_cache, modules));
     }
 
+    /// A process has said of which moment the code is that it makes.
     pub fn code_made(&self, pid: i32, moment: u32) {
         self.send(Message::Made(pid, moment));
     }
 
+    /// Of a block that is on record, `executed` instructions were executed, not `counted`.
     pub fn corrected(&self, pid: i32, tid: i32, block: u32, counted: usize, executed: usize) {
         self.send(Message::Corrected(pid, tid, block, counted, executed));
     }
 
+    /// A thread has made a system call.
     pub fn system_call(&self, pid: i32, tid: i32, call: SystemCall) {
         self.send(Message::SystemCall(pid, tid, call));
     }
 
+    /// A handler is about to run in a thread.
     pub fn signal_begins(&self, pid: i32, tid: i32, handler: Handler) {
         self.send(Message::SignalBegins(pid, tid, handler));
     }
 
+    /// A handler has returned.
     pub fn signal_ends(&self, pid: i32, tid: i32) {
         self.send(Message::SignalEnds(pid, tid));
     }
 
+    /// A process was forked: what is known of the one address space holds for the other.
     pub fn space_copied(&self, from: SpaceId, to: SpaceId) {
         self.send(Message::SpaceCopied(from, to));
     }
 
+    /// A process runs a new image, in this address space.
     pub fn image(&self, pid: i32, code_cache: SpaceId) {
         self.send(Message::Image(pid, code_cache));
     }
 
+    /// A process runs in this address space from now on.
     pub fn moved(&self, pid: i32, code_cache: SpaceId) {
         self.send(Message::Moved(pid, code_cache));
     }
 
+    /// A process has a child, which its thread `tid` has created.
     pub fn forked(&self, parent: i32, tid: i32, child: i32) {
         self.send(Message::Forked(parent, tid, child));
     }
 
+    /// The stack of a thread is between these addresses.
     pub fn stack(&self, pid: i32, tid: i32, range: Range<u64>) {
         self.send(Message::Stack(pid, tid, range));
     }
 
+    /// What a thread has recorded.
     pub fn records(&self, pid: i32, tid: i32, words: Vec<u32>) {
         self.send(Message::Records(pid, tid, words));
     }
 
+    /// What a thread has recorded, where it lies.
     pub fn segment(&self, pid: i32, tid: i32, segment: Segment) {
         self.send(Message::Segment(pid, tid, segment));
     }
@@ -265,14 +281,17 @@ impl TraceChannel {
         let _ = wait.recv();
     }
 
+    /// From now on a thread records, or does not.
     pub fn recording(&self, pid: i32, tid: i32, on: bool) {
         self.send(Message::Recording(pid, tid, on));
     }
 
+    /// The frames that a thread is in when its calls begin to be recorded.
     pub fn stands(&self, pid: i32, tid: i32, frames: Vec<NativeFrame>) {
         self.send(Message::Stands(pid, tid, frames));
     }
 
+    /// A thread has ended.
     pub fn thread_ended(&self, pid: i32, tid: i32) {
         self.send(Message::ThreadEnded(pid, tid));
     }

@@ -1,11 +1,11 @@
 //! The miss path of what a repeated string instruction has accessed, behind that instruction in the block.
 
+use grind_asm::Asm;
+use grind_asm::instructions::{BELOW, E, GREATER, NOT_SIGN, SHR, SIGN};
+
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 use grind_trace::{FirstLevel, Target};
-
-use grind_asm::Asm;
-use grind_asm::instructions::{BELOW, E, GREATER, NOT_SIGN, SHR, SIGN};
 
 use super::{R8, RAX, RBX, RCX, RDI, RDX, RSI, access_words};
 use crate::miss_path::MissPathCode;
@@ -13,10 +13,15 @@ use crate::miss_path::MissPathCode;
 /// A repeated string instruction, as [`grind_trace::SiteKind::Repeated`] says.
 #[derive(Clone, Copy, Debug)]
 pub struct Repeat {
+    /// Bytes of an element.
     pub size: u8,
+    /// Elements are read at rsi.
     pub source: bool,
+    /// What happens at rdi.
     pub target: Target,
+    /// It happens at rdi first.
     pub target_first: bool,
+    /// Addresses have 32 bits.
     pub narrow: bool,
 }
 

@@ -15,7 +15,14 @@ use super::{SlotId, SlotPool};
 #[derive(Debug)]
 pub enum Segment {
     /// In the memory where it was recorded.
-    There { memory: Arc<SharedMemory>, offset: usize, words: usize },
+    There {
+        /// The trace buffer.
+        memory: Arc<SharedMemory>,
+        /// Where it begins in there, in bytes.
+        offset: usize,
+        /// How many words it has.
+        words: usize,
+    },
     /// Taken from there, because that could not be mapped.
     Copied(Vec<u32>),
 }
