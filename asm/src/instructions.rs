@@ -50,6 +50,7 @@ pub const SECOND_DESCRIPTION: i32 = 4 + 2 * 3 + 5;
 
 /// Whether the processor can rotate without touching flags (BMI2).
 #[must_use]
+#[inline]
 pub fn has_rorx() -> bool {
     std::is_x86_feature_detected!("bmi2")
 }
@@ -78,11 +79,13 @@ impl Asm {
     }
 
     /// `op reg, gs:[base + offset]` (64 bits)
+    #[inline]
     pub fn gs_index(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: u32) {
         self.memory(true, WIDE, &[opcode], reg.0, base, offset as i32);
     }
 
     /// `cmovcc reg, gs:[base + offset]`
+    #[inline]
     pub fn gs_cmov(&mut self, condition: u8, reg: Gpr, base: Gpr, offset: u32) {
         self.memory(true, WIDE, &[0x0f, 0x40 | condition], reg.0, base, offset as i32);
     }
@@ -113,6 +116,7 @@ impl Asm {
     }
 
     /// `popcnt to, from`
+    #[inline]
     pub fn count_bits(&mut self, to: Gpr, from: Gpr) {
         self.bytes(&[0xf3, 0x48 | (to.0 >> 3) << 2 | from.0 >> 3, 0x0f, 0xb8, 0xc0 | (to.0 & 7) << 3 | from.0 & 7]);
     }
@@ -129,6 +133,7 @@ impl Asm {
     }
 
     /// `cmovcc reg, from`
+    #[inline]
     pub fn cmov(&mut self, condition: u8, reg: Gpr, from: Gpr) {
         self.bytes(&[
             0x48 | (reg.0 >> 3) << 2 | from.0 >> 3,
@@ -161,44 +166,52 @@ impl Asm {
     }
 
     /// `mov reg32, [base + offset]`
+    #[inline]
     pub fn load32(&mut self, reg: Gpr, base: Gpr, offset: i32) {
         self.memory(false, 0, &[0x8b], reg.0, base, offset);
     }
 
     /// `op reg, [rsp + offset]` (64 bits)
+    #[inline]
     pub fn stack_op(&mut self, opcode: u8, reg: Gpr, offset: i32) {
         self.memory(false, WIDE, &[opcode], reg.0, Gpr::RSP, offset);
     }
 
     /// `mov qword gs:[base + offset], value`, sign-extended
+    #[inline]
     pub fn gs_store_imm(&mut self, base: Gpr, offset: u32, value: i32) {
         self.memory(true, WIDE, &[0xc7], 0, base, offset as i32);
         self.bytes(&value.to_le_bytes());
     }
 
     /// `mov dword gs:[base + offset], value`
+    #[inline]
     pub fn gs_store_imm32(&mut self, base: Gpr, offset: u32, value: i32) {
         self.memory(true, 0, &[0xc7], 0, base, offset as i32);
         self.bytes(&value.to_le_bytes());
     }
 
     /// `op reg32, gs:[base + offset]` with a short offset
+    #[inline]
     pub fn gs_base8_32(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: i8) {
         self.memory(true, 0, &[opcode], reg.0, base, offset.into());
     }
 
     /// `op reg, gs:[base + offset]` (64 bits) with a short offset
+    #[inline]
     pub fn gs_base8(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: i8) {
         self.memory(true, WIDE, &[opcode], reg.0, base, offset.into());
     }
 
     /// `mov dword gs:[base], site`
+    #[inline]
     pub fn store_site(&mut self, base: Gpr, site: u32) {
         self.memory(true, 0, &[0xc7], 0, base, 0);
         self.bytes(&site.to_le_bytes());
     }
 
     /// `cmp qword gs:[offset], 0`
+    #[inline]
     pub fn cmp_gs_zero(&mut self, offset: u32) {
         self.gs_op(0x83, Gpr(7), offset);
         self.bytes(&[0]);
@@ -219,6 +232,7 @@ impl Asm {
     }
 
     /// `mov dword gs:[offset], value`
+    #[inline]
     pub fn store_gs32_imm(&mut self, offset: u32, value: u32) {
         self.bytes(&[0x41, 0xc7]);
         self.slot_operand(0, offset);
@@ -226,22 +240,26 @@ impl Asm {
     }
 
     /// `jmp gs:[offset]`
+    #[inline]
     pub fn jmp_gs(&mut self, offset: u32) {
         self.bytes(&[0x41, 0xff]);
         self.slot_operand(4, offset);
     }
 
     /// `lahf; seto al`: the status flags, as [`Asm::flags_from_ax`] takes them.
+    #[inline]
     pub fn flags_to_ax(&mut self) {
         self.bytes(&[0x9f, 0x0f, 0x90, 0xc0]);
     }
 
     /// `add al, 127; sahf`: the addition overflows if OF was set.
+    #[inline]
     pub fn flags_from_ax(&mut self) {
         self.bytes(&[0x04, 0x7f, 0x9e]);
     }
 
     /// Turns to the stack of miss paths, which is in the slot.
+    #[inline]
     pub fn enter_miss_path_stack(&mut self) {
         self.store_gs(SlotWord::GuestStack.at(), Gpr::RSP);
         self.load_gs(Gpr::RSP, SlotWord::MissPathStack.at());
@@ -249,6 +267,7 @@ impl Asm {
 
     /// Calls the miss path whose address is in a slot word, on the stack of miss paths, and turns back to the guest's. (A return to
     /// the call is predicted; a jump to where it goes on would not be.)
+    #[inline]
     pub fn call_miss_path(&mut self, miss_path: SlotWord) {
         self.bytes(&[0x41, 0xff]);
         self.slot_operand(2, miss_path.at());
@@ -256,6 +275,7 @@ impl Asm {
     }
 
     /// `xchg rax, reg`, of two bytes, which do nothing if that is rax.
+    #[inline]
     pub fn exchange_rax(&mut self, reg: Gpr) {
         self.bytes(&if reg == Gpr::RAX { [0x66, 0x90] } else { [0x48 | reg.0 >> 3, 0x90 | reg.0 & 7] });
     }
@@ -273,26 +293,31 @@ impl Asm {
 
     /// Into `reg`: the address that a miss path returns to, [`MISS_PATH_DESCRIPTION`] or [`SECOND_DESCRIPTION`] bytes before what
     /// describes it.
+    #[inline]
     pub fn miss_path_return_address(&mut self, reg: Gpr) {
         self.bytes(&[0x48 | reg.0 >> 3 << 2, 0x8b, 0x04 | (reg.0 & 7) << 3, 0x24]); // mov reg, [rsp]
     }
 
     /// Returns from a miss path.
+    #[inline]
     pub fn miss_path_returns(&mut self) {
         self.bytes(&[0xc3]);
     }
 
     /// `op reg, from` (64 bits): for opcodes whose destination is the r/m operand.
+    #[inline]
     pub fn op_reg(&mut self, opcode: u8, reg: Gpr, from: Gpr) {
         self.bytes(&[0x48 | (from.0 >> 3) << 2 | reg.0 >> 3, opcode, 0xc0 | (from.0 & 7) << 3 | reg.0 & 7]);
     }
 
     /// `cmp reg, value`
+    #[inline]
     pub fn cmp_imm(&mut self, reg: Gpr, value: i32) {
         self.alu_imm(7, reg, value);
     }
 
     /// `and reg, value`
+    #[inline]
     pub fn and_imm(&mut self, reg: Gpr, value: i32) {
         self.alu_imm(4, reg, value);
     }
@@ -310,27 +335,32 @@ impl Asm {
     }
 
     /// `shl`, `shr`, `sar` (digits 4, 5, 7) of 64 bits
+    #[inline]
     pub fn shift(&mut self, digit: u8, reg: Gpr, n: u8) {
         self.bytes(&[0x48 | reg.0 >> 3, 0xc1, 0xc0 | digit << 3 | reg.0 & 7, n]);
     }
 
     /// `imul reg, from, value`
+    #[inline]
     pub fn multiply(&mut self, reg: Gpr, from: Gpr, value: i32) {
         self.bytes(&[0x48 | (reg.0 >> 3) << 2 | from.0 >> 3, 0x69, 0xc0 | (reg.0 & 7) << 3 | from.0 & 7]);
         self.bytes(&value.to_le_bytes());
     }
 
     /// `imul reg, from`
+    #[inline]
     pub fn multiply_by(&mut self, reg: Gpr, from: Gpr) {
         self.bytes(&[0x48 | (reg.0 >> 3) << 2 | from.0 >> 3, 0x0f, 0xaf, 0xc0 | (reg.0 & 7) << 3 | from.0 & 7]);
     }
 
     /// `not reg`: changes no flag.
+    #[inline]
     pub fn not(&mut self, reg: Gpr) {
         self.bytes(&[0x48 | reg.0 >> 3, 0xf7, 0xd0 | reg.0 & 7]);
     }
 
     /// `mov reg, -1`
+    #[inline]
     pub fn mov_all_ones(&mut self, reg: Gpr) {
         self.bytes(&[0x48 | reg.0 >> 3, 0xc7, 0xc0 | reg.0 & 7, 0xff, 0xff, 0xff, 0xff]);
     }
@@ -357,6 +387,7 @@ impl Asm {
     }
 
     /// `and reg32, value`
+    #[inline]
     pub fn and_imm32(&mut self, reg: Gpr, value: u32) {
         match reg {
             Gpr::RAX => self.bytes(&[0x25]),
@@ -367,12 +398,14 @@ impl Asm {
     }
 
     /// `pext to, from, gs:[mask]`: changes no flag.
+    #[inline]
     pub fn extract(&mut self, to: Gpr, from: Gpr, mask: SlotWord) {
         self.bytes(&[0xc4, 0x42 | (!to.0 >> 3 & 1) << 7, 0x80 | (!from.0 & 15) << 3 | 2, 0xf5]);
         self.slot_operand(to.0, mask.at());
     }
 
     /// `op reg, gs:[index * 8 + offset]` (64 bits)
+    #[inline]
     pub fn gs_scaled(&mut self, opcode: u8, reg: Gpr, index: Gpr, offset: u64) {
         debug_assert!(index != Gpr::RSP);
         self.bytes(&[0x65, 0x48 | (reg.0 >> 3) << 2 | (index.0 >> 3) << 1]);
@@ -381,38 +414,45 @@ impl Asm {
     }
 
     /// `prefetcht0 gs:[base + offset]`
+    #[inline]
     pub fn gs_prefetch(&mut self, base: Gpr, offset: u32) {
         self.memory(true, 0, &[0x0f, 0x18], 1, base, offset as i32);
     }
 
     /// `op reg32, gs:[base + offset]`
+    #[inline]
     pub fn gs_index32(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: u32) {
         self.memory(true, 0, &[opcode], reg.0, base, offset as i32);
     }
 
     /// `op dword gs:[base + offset], n`, the operation by its digit
+    #[inline]
     pub fn gs_index32_by(&mut self, digit: u8, base: Gpr, offset: u32, n: i8) {
         self.gs_index32(0x83, Gpr(digit), base, offset);
         self.bytes(&n.to_le_bytes());
     }
 
     /// `op qword gs:[base + offset], n`, the operation by its digit
+    #[inline]
     pub fn gs_index_by(&mut self, digit: u8, base: Gpr, offset: u32, n: i8) {
         self.memory(true, WIDE, &[0x83], digit, base, offset as i32);
         self.bytes(&n.to_le_bytes());
     }
 
     /// `inc reg`
+    #[inline]
     pub fn increment(&mut self, reg: Gpr) {
         self.bytes(&[0x48 | reg.0 >> 3, 0xff, 0xc0 | reg.0 & 7]);
     }
 
     /// `neg reg`
+    #[inline]
     pub fn negate(&mut self, reg: Gpr) {
         self.bytes(&[0x48 | reg.0 >> 3, 0xf7, 0xd8 | reg.0 & 7]);
     }
 
     /// `adc reg, 0`
+    #[inline]
     pub fn add_deferral(&mut self, reg: Gpr) {
         self.bytes(&[0x48 | reg.0 >> 3, 0x83, 0xd0 | reg.0 & 7, 0]);
     }
@@ -490,11 +530,13 @@ impl Asm {
     }
 
     /// `rdfsbase reg`
+    #[inline]
     pub fn rdfsbase(&mut self, reg: Gpr) {
         self.bytes(&[0xf3, 0x48 | reg.0 >> 3, 0x0f, 0xae, 0xc0 | reg.0 & 7]);
     }
 
     /// `jmp` to an offset in this buffer
+    #[inline]
     pub fn jmp_back(&mut self, to: usize) {
         self.bytes(&[0xe9]);
         let rel = to as i64 - (self.pos() as i64 + 4);
@@ -502,30 +544,35 @@ impl Asm {
     }
 
     /// `jcc` to an offset in this buffer
+    #[inline]
     pub fn jcc_back(&mut self, condition: u8, to: usize) {
         let field = self.jcc(condition);
         self.patch_rel32(field, self.base + to as u64);
     }
 
     /// `jcc` with a 32-bit distance that is patched before anything runs, wherever it lies; returns the field's offset.
+    #[inline]
     pub fn jcc_away(&mut self, condition: u8) -> usize {
         self.bytes(&[0x0f, 0x80 | condition, 0, 0, 0, 0]);
         self.pos() - 4
     }
 
     /// `lea reg, [rip + d]`, with a distance to be patched by [`Asm::patch_rel32`]; returns the field's offset.
+    #[inline]
     pub fn lea_ahead(&mut self, reg: Gpr) -> usize {
         self.bytes(&[0x48 | (reg.0 >> 3) << 2, 0x8d, 5 | (reg.0 & 7) << 3, 0, 0, 0, 0]);
         self.pos() - 4
     }
 
     /// `jmp` with a 32-bit distance that is patched before anything runs, wherever it lies; returns the field's offset.
+    #[inline]
     pub fn jmp_away(&mut self) -> usize {
         self.bytes(&[0xe9, 0, 0, 0, 0]);
         self.pos() - 4
     }
 
     /// Lets the 32-bit distance at `field` lead here.
+    #[inline]
     pub fn patch_here(&mut self, field: usize) {
         let here = self.here();
         self.patch_rel32(field, here);
@@ -533,6 +580,7 @@ impl Asm {
 
     /// Predicts the conditional branch at `pc` as `cg_sim::Predictor` does; `b` says whether it is taken (0 or 1). A record
     /// is always written, and kept if the prediction was wrong. No flag is changed; all three registers are.
+    #[inline]
     pub fn predict(&mut self, pc: u64, site: u32, regs: [Gpr; 3]) {
         let [a, b, _] = regs;
         self.predict_alone(pc, regs);
@@ -557,6 +605,7 @@ impl Asm {
     }
 
     /// A record of a site alone. Changes `pos`.
+    #[inline]
     pub fn record_site(&mut self, pos: Gpr, site: u32) {
         self.load_gs(pos, SlotWord::TracePos.at());
         self.store_site(pos, site);
@@ -572,6 +621,7 @@ impl Asm {
     }
 
     /// These words, as data.
+    #[inline]
     pub fn words(&mut self, words: &[u32]) {
         for w in words {
             self.bytes(&w.to_le_bytes());

@@ -9,6 +9,7 @@ use grind_layout::{self as layout, SlotWord};
 
 /// How an operand's displacement from `base` is told: the bits for that of a ModRM byte, and how many bytes it has. (rbp and
 /// r13 cannot be the base without one.)
+#[inline]
 pub fn displacement(base: Gpr, displacement: i32) -> (u8, usize) {
     match i8::try_from(displacement) {
         Ok(0) if base.low() != 5 => (0, 0),
@@ -72,16 +73,19 @@ impl<'a> Extend<&'a u8> for Asm {
 
 impl Asm {
     /// The address of the next byte.
+    #[inline]
     pub fn here(&self) -> u64 {
         self.base + self.buf.len() as u64
     }
 
     /// The offset of the next byte.
+    #[inline]
     pub fn pos(&self) -> usize {
         self.buf.len()
     }
 
     /// These bytes, as they are.
+    #[inline]
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.buf.extend_from_slice(bytes);
     }
@@ -100,6 +104,7 @@ impl Asm {
     /// Overwrites the 32-bit field at `pos`, so that it leads from its own end to `target`.
     ///
     /// The caller has made sure that the distance fits.
+    #[inline]
     pub fn patch_rel32(&mut self, pos: usize, target: u64) {
         let from = self.base + pos as u64 + 4;
         let rel = target.wrapping_sub(from) as i64;
@@ -129,44 +134,52 @@ impl Asm {
     }
 
     /// Behind a system call: the program's r11 to its word.
+    #[inline]
     pub fn put_r11_away(&mut self) {
         self.bytes(&PUT_AWAY);
         self.imm32(SlotWord::R11.at());
     }
 
     /// Behind that: the word that r9 holds.
+    #[inline]
     pub fn take_r9_back(&mut self, word: SlotWord) {
         self.bytes(&R9_BACK);
         self.imm32(word.at());
     }
 
     /// `rdgsbase r11`
+    #[inline]
     pub fn slot_base_to_r11(&mut self) {
         self.bytes(&[0xf3, 0x49, 0x0f, 0xae, 0xcb]);
     }
 
     /// The address of slot words into r11; `gs` has the base of gs.
+    #[inline]
     pub fn base_to_r11(&mut self, gs: Gpr) {
         self.lea_disp(Gpr::R11, gs, layout::BASE as i32);
     }
 
     /// `mov gs:[offset], reg`
+    #[inline]
     pub fn store_gs(&mut self, offset: u32, reg: Gpr) {
         self.gs_op(0x89, reg, offset);
     }
 
     /// `mov reg, gs:[offset]`
+    #[inline]
     pub fn load_gs(&mut self, reg: Gpr, offset: u32) {
         self.gs_op(0x8b, reg, offset);
     }
 
     /// `movzx reg32, word gs:[offset]`
+    #[inline]
     pub fn load_gs_u16(&mut self, reg: Gpr, offset: u32) {
         self.bytes(&[0x41 | reg.high() << 2, 0x0f, 0xb7]);
         self.slot_operand(reg.0, offset);
     }
 
     /// `mov reg32, gs:[offset]`
+    #[inline]
     pub fn load_gs32(&mut self, reg: Gpr, offset: u32) {
         self.bytes(&[0x65]);
         if reg.high() != 0 {
@@ -177,11 +190,13 @@ impl Asm {
     }
 
     /// Saves `reg` to its slot word.
+    #[inline]
     pub fn spill(&mut self, slot: SlotWord, reg: Gpr) {
         self.store_gs(slot.at(), reg);
     }
 
     /// Takes `reg` back from its slot word.
+    #[inline]
     pub fn reload(&mut self, reg: Gpr, slot: SlotWord) {
         self.load_gs(reg, slot.at());
     }
@@ -192,12 +207,14 @@ impl Asm {
     }
 
     /// `add qword gs:[offset], 1`: changes all status flags, but is one operation less than `inc`, which must keep CF.
+    #[inline]
     pub fn add_one_gs(&mut self, offset: u32) {
         self.gs_op(0x83, Gpr(0), offset);
         self.bytes(&[1]);
     }
 
     /// Adds one to `gs:[offset]`, where at most CF of the status flags is among `live`.
+    #[inline]
     pub fn bump(&mut self, offset: u32, live: u8) {
         if live == 0 {
             self.add_one_gs(offset);
@@ -222,11 +239,13 @@ impl Asm {
     }
 
     /// `lea reg, [reg + index]`
+    #[inline]
     pub fn lea_sum(&mut self, reg: Gpr, index: Gpr) {
         self.lea_sum_disp(reg, index, 0);
     }
 
     /// `lea reg, [reg + index + disp]`
+    #[inline]
     pub fn lea_sum_disp(&mut self, reg: Gpr, index: Gpr, disp: i32) {
         debug_assert!(index != Gpr::RSP);
         let rex = 0x48 | reg.high() << 2 | index.high() << 1 | reg.high();
@@ -265,11 +284,13 @@ impl Asm {
     }
 
     /// `mov reg, from`
+    #[inline]
     pub fn mov_reg(&mut self, reg: Gpr, from: Gpr) {
         self.bytes(&[0x48 | from.high() << 2 | reg.high(), 0x89, 0xc0 | from.low() << 3 | reg.low()]);
     }
 
     /// `mov reg32, from32` (clears the upper half)
+    #[inline]
     pub fn mov_reg32(&mut self, reg: Gpr, from: Gpr) {
         let rex = 0x40 | from.high() << 2 | reg.high();
         if rex != 0x40 {
@@ -279,6 +300,7 @@ impl Asm {
     }
 
     /// `mov reg, [reg]`
+    #[inline]
     pub fn load_through(&mut self, reg: Gpr) {
         self.bytes(&[0x48 | reg.high() << 2 | reg.high(), 0x8b, 0x40 | reg.low() << 3 | reg.low()]);
         if reg.low() == 4 {
@@ -288,22 +310,26 @@ impl Asm {
     }
 
     /// `op reg, gs:[base + offset]`, or the other way round, with 64 bits and an offset of one byte, whatever it is.
+    #[inline]
     pub fn gs_frame(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: i8) {
         self.bytes(&[0x65, 0x48 | reg.high() << 2 | base.high(), opcode]);
         self.short_operand(reg, base, offset);
     }
 
     /// `mov gs:[base + offset], reg`
+    #[inline]
     pub fn store_frame(&mut self, base: Gpr, offset: i8, reg: Gpr) {
         self.gs_frame(0x89, reg, base, offset);
     }
 
     /// `cmp gs:[base + offset], reg`
+    #[inline]
     pub fn cmp_frame(&mut self, base: Gpr, offset: i8, reg: Gpr) {
         self.gs_frame(0x39, reg, base, offset);
     }
 
     /// `mov dword gs:[base + offset], value`
+    #[inline]
     pub fn store_frame_imm(&mut self, base: Gpr, offset: i8, value: u32) {
         self.bytes(&[0x65, 0x40 | base.high(), 0xc7]);
         self.short_operand(Gpr(0), base, offset);
@@ -320,18 +346,21 @@ impl Asm {
     }
 
     /// `cmp qword gs:[offset], value`
+    #[inline]
     pub fn cmp_gs(&mut self, offset: u32, value: i8) {
         self.gs_op(0x83, Gpr(7), offset);
         self.bytes(&value.to_le_bytes());
     }
 
     /// `mov qword gs:[offset], 0`
+    #[inline]
     pub fn zero_gs(&mut self, offset: u32) {
         self.gs_op(0xc7, Gpr(0), offset);
         self.imm32(0);
     }
 
     /// `crc32 reg, qword gs:[offset]`, by r11
+    #[inline]
     pub fn crc32_gs(&mut self, reg: Gpr, offset: u32) {
         debug_assert!(reg.high() == 0);
         self.bytes(&[0xf2, 0x49, 0x0f, 0x38, 0xf1]);
@@ -339,45 +368,53 @@ impl Asm {
     }
 
     /// `setcc reg8`, with a REX prefix; `condition` is the low nibble of the opcode.
+    #[inline]
     pub fn set_condition(&mut self, condition: u8, reg: Gpr) {
         self.bytes(&[0x40 | reg.high(), 0x0f, 0x90 | condition, 0xc0 | reg.low()]);
     }
 
     /// `movzx reg32, reg8`, with a REX prefix
+    #[inline]
     pub fn zero_extend8(&mut self, reg: Gpr) {
         self.bytes(&[0x40 | reg.high() << 2 | reg.high(), 0x0f, 0xb6, 0xc0 | reg.low() << 3 | reg.low()]);
     }
 
     /// `movzx reg, al`
+    #[inline]
     pub fn zero_extend_al(&mut self, reg: Gpr) {
         self.bytes(&[0x48 | reg.high() << 2, 0x0f, 0xb6, 0xc0 | reg.low() << 3]);
     }
 
     /// `push value`, of five bytes, sign-extended
+    #[inline]
     pub fn push_imm32(&mut self, value: u32) {
         self.bytes(&[0x68]);
         self.imm32(value);
     }
 
     /// `push [rip + d]`, with a distance to be patched; returns the field's offset.
+    #[inline]
     pub fn push_literal(&mut self) -> usize {
         self.bytes(&[0xff, 0x35, 0, 0, 0, 0]);
         self.pos() - 4
     }
 
     /// `call rel32` with a field to be patched, which must have been aligned; returns the field's offset.
+    #[inline]
     pub fn call(&mut self) -> usize {
         self.bytes(&[CALL, 0, 0, 0, 0]);
         self.pos() - 4
     }
 
     /// `jecxz` with an 8-bit distance to be patched by [`Asm::patch_short`]; returns the field's offset.
+    #[inline]
     pub fn jecxz(&mut self) -> usize {
         self.bytes(&[0x67]);
         self.jrcxz()
     }
 
     /// Fills up with traps until `full` says that it is enough.
+    #[inline]
     pub fn fill_with_traps(&mut self, full: impl Fn(&Self) -> bool) {
         while !full(self) {
             self.bytes(&[TRAP]);
@@ -385,6 +422,7 @@ impl Asm {
     }
 
     /// Fills up with `n` bytes (at most 3) that do nothing.
+    #[inline]
     pub fn nop(&mut self, n: usize) {
         self.bytes(match n {
             0 => &[],
@@ -396,6 +434,7 @@ impl Asm {
 
     /// Makes sure that a 32-bit field `ahead` bytes further on does not cross a cache line, so that it can be patched by
     /// one store while other threads run the code.
+    #[inline]
     pub fn align_field(&mut self, ahead: usize) {
         let at = (self.here() + ahead as u64) & 63;
         if at > 60 {
@@ -404,6 +443,7 @@ impl Asm {
     }
 
     /// `jmp rel32` with a field to be patched; returns the field's offset.
+    #[inline]
     pub fn jmp(&mut self) -> usize {
         self.align_field(1);
         self.bytes(&[0xe9, 0, 0, 0, 0]);
@@ -411,6 +451,7 @@ impl Asm {
     }
 
     /// `jcc rel32` with a field to be patched; returns the field's offset. `condition` is the low nibble of the opcode.
+    #[inline]
     pub fn jcc(&mut self, condition: u8) -> usize {
         self.align_field(2);
         self.bytes(&[0x0f, 0x80 | condition, 0, 0, 0, 0]);
@@ -418,18 +459,21 @@ impl Asm {
     }
 
     /// `jrcxz` with an 8-bit distance to be patched by [`Asm::patch_short`]; returns the field's offset.
+    #[inline]
     pub fn jrcxz(&mut self) -> usize {
         self.bytes(&[0xe3, 0]);
         self.pos() - 1
     }
 
     /// `jmp rel8`, to be patched by [`Asm::patch_short`].
+    #[inline]
     pub fn jmp_short(&mut self) -> usize {
         self.bytes(&[0xeb, 0]);
         self.pos() - 1
     }
 
     /// Lets the 8-bit distance at `pos` lead here.
+    #[inline]
     pub fn patch_short(&mut self, pos: usize) {
         let d = self.pos() - pos - 1;
         debug_assert!(d < 128);
@@ -437,6 +481,7 @@ impl Asm {
     }
 
     /// `int3` with the number of its stub behind it.
+    #[inline]
     pub fn stop(&mut self, stub: u32) {
         self.bytes(&[0xcc]);
         self.imm32(stub);

@@ -356,6 +356,7 @@ impl Batch {
     }
 
     /// The flags that are live at an address that is not translated here, as far as it has been looked at.
+    #[inline]
     pub fn live_ahead(&self, pc: u64) -> u8 {
         self.ahead.iter().find(|(at, _)| *at == pc).map_or(STATUS, |(_, live)| *live)
     }
@@ -380,11 +381,13 @@ impl Batch {
     }
 
     /// The instructions of a block.
+    #[inline]
     pub fn insns_of(&self, b: &Found) -> &[Insn] {
         &self.insns[b.first..b.first + b.n]
     }
 
     /// The index of the block that begins at `pc`.
+    #[inline]
     pub fn find(&self, pc: u64) -> Option<usize> {
         self.index.get(pc, &self.blocks)
     }

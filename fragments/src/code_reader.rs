@@ -59,6 +59,7 @@ pub struct CodeWindows {
 
 impl CodeWindows {
     /// Forgets everything: code may have changed.
+    #[inline]
     pub fn clear(&mut self) {
         self.windows.clear();
         self.self_modifying.clear();
@@ -67,6 +68,7 @@ impl CodeWindows {
     /// A cache that holds `code` at `base` (the start of a window), instead of a process's memory.
     #[doc(hidden)]
     #[must_use]
+    #[inline]
     pub fn holding(base: u64, code: &[u8]) -> Self {
         let mut cache = Self::default();
         cache.windows.insert(base, vec![Run { at: base, bytes: code.to_vec() }]);

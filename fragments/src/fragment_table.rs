@@ -40,11 +40,13 @@ impl InsnShape {
     pub const COUNTED_ELSEWHERE: u8 = 0x80;
 
     /// Bytes of the program's instruction.
+    #[inline]
     pub fn guest_len(self) -> u64 {
         u64::from(self.guest & 0x7f)
     }
 
     /// Whether the block's counter counts it.
+    #[inline]
     pub fn in_block_count(self) -> bool {
         self.guest & Self::COUNTED_ELSEWHERE == 0
     }
@@ -264,27 +266,32 @@ pub struct FragmentTable {
 
 impl FragmentTable {
     /// The live fragment for `pc`.
+    #[inline]
     pub fn lookup(&self, pc: u64, call_context: CallContextId) -> Option<FragmentId> {
         Some(self.pages.get(&(pc >> 12, call_context))?.at(pc)?.id)
     }
 
     /// The flags and registers of the live fragment for `pc`, as [`Fragment::live_in`] and [`Fragment::dead_in`] have them.
+    #[inline]
     pub fn state_in(&self, pc: u64, call_context: CallContextId) -> Option<(u8, u16)> {
         let live = self.pages.get(&(pc >> 12, call_context))?.at(pc)?;
         Some((live.live_in, live.dead_in))
     }
 
     /// The fragment of this number.
+    #[inline]
     pub fn block(&self, id: FragmentId) -> &Fragment {
         &self.blocks[id.0 as usize]
     }
 
     /// Counters in use.
+    #[inline]
     pub fn counters(&self) -> u32 {
         self.counters
     }
 
     /// A new counter.
+    #[inline]
     pub fn new_counter(&mut self) -> u32 {
         self.counters += 1;
         self.counters - 1
@@ -312,11 +319,13 @@ impl FragmentTable {
     }
 
     /// Code lines that have numbers.
+    #[inline]
     pub fn lines(&self) -> u32 {
         self.lines.len() as u32
     }
 
     /// The number of a code line; never 0.
+    #[inline]
     pub fn line_number(&mut self, line: u64) -> u32 {
         let next = self.lines.len() as u32 + 1;
         *self.lines.entry(line).or_insert(next)
@@ -357,6 +366,7 @@ impl FragmentTable {
     }
 
     /// Of which moment a block is, if the program made its code.
+    #[inline]
     pub fn made_at(&self, block: FragmentId) -> u32 {
         let behind = self.made.partition_point(|(first, _)| *first <= block);
         behind.checked_sub(1).map_or(0, |at| self.made[at].1)
@@ -376,16 +386,19 @@ impl FragmentTable {
     }
 
     /// The number that the next block gets.
+    #[inline]
     pub fn next_block(&self) -> FragmentId {
         FragmentId(self.blocks.len() as u32)
     }
 
     /// What is added from now on is emitted together.
+    #[inline]
     pub fn begin_batch(&mut self) {
         self.batches.push(self.next_block());
     }
 
     /// The blocks that were emitted together with `id`, itself among them.
+    #[inline]
     pub fn batch_of(&self, id: FragmentId) -> impl Iterator<Item = FragmentId> + use<> {
         let next = self.batches.partition_point(|first| *first <= id);
         let first = next.checked_sub(1).map_or(0, |i| self.batches[i].0);
@@ -416,11 +429,13 @@ impl FragmentTable {
     }
 
     /// Whether a live block begins at `pc`.
+    #[inline]
     pub fn begins(&self, pc: u64, call_context: CallContextId) -> bool {
         self.pages.get(&(pc >> 12, call_context)).is_some_and(|p| p.begins(pc))
     }
 
     /// The first address from `pc` on at which a live block begins; none on this page: where the next page does.
+    #[inline]
     pub fn next_begin(&self, pc: u64, call_context: CallContextId) -> u64 {
         let end = (pc | 0xfff).saturating_add(1);
         let Some(page) = self.pages.get(&(pc >> 12, call_context)) else { return end };
@@ -438,17 +453,20 @@ impl FragmentTable {
     }
 
     /// Code will be put into the chunk at `start`.
+    #[inline]
     pub fn add_chunk(&mut self, start: u64) {
         self.runs.push(Run { start, ..Run::default() });
     }
 
     /// Adds a stub; `addr` and a patch site are known only when the code has its place, so they are set later.
+    #[inline]
     pub fn add_stub(&mut self, kind: StubKind) -> u32 {
         self.stubs.push(Stub { addr: 0, kind });
         (self.stubs.len() - 1) as u32
     }
 
     /// `cache` is not below those of the points added before in its chunk; the last one for an address counts.
+    #[inline]
     pub fn add_state_map_entry(&mut self, cache: u64, entry: StateMapEntry) {
         self.run_for(cache).state_map.push((cache, entry));
     }
@@ -459,6 +477,7 @@ impl FragmentTable {
 
     /// How the program's state follows from the registers at this address of translated code, if more than the instruction pointer
     /// has to be changed.
+    #[inline]
     pub fn state_map_entry(&self, cache: u64) -> Option<StateMapEntry> {
         let state_map = &self.run_of(cache)?.state_map;
         let i = state_map.partition_point(|p| p.0 <= cache).checked_sub(1)?;
@@ -480,6 +499,7 @@ impl FragmentTable {
     }
 
     /// Whether any code of the pages from `start` to `end` (exclusive) has been translated.
+    #[inline]
     pub fn touches(&self, start: u64, end: u64) -> bool {
         end > start && self.pages_in(start >> 12, (end - 1) >> 12).iter().any(|p| !self.pages[p].is_empty())
     }
@@ -515,22 +535,26 @@ impl FragmentTable {
     }
 
     /// The block is entered at `entry` from elsewhere.
+    #[inline]
     pub fn set_entry(&mut self, id: FragmentId, entry: u64) {
         self.blocks[id.0 as usize].entry = entry;
     }
 
     /// The jump at cache address `at`, behind what was added before, leads from a block's entry to its translation.
+    #[inline]
     pub fn add_way_in(&mut self, at: u64, id: FragmentId) {
         self.run_for(at).ways_in.push((at, id));
     }
 
     /// The instruction at cache address `at`, behind what was added before, is on the way out of a loop, and not counted yet:
     /// `skipped` is not executed.
+    #[inline]
     pub fn add_way_out(&mut self, at: u64, skipped: FragmentId) {
         self.run_for(at).ways_out.push((at, skipped));
     }
 
     /// The dead block that would be entered at `cache`.
+    #[inline]
     pub fn dead_at(&self, cache: u64) -> Option<FragmentId> {
         self.dead.get(&cache).copied()
     }
@@ -563,11 +587,13 @@ impl FragmentTable {
     }
 
     /// The block is called at `called`.
+    #[inline]
     pub fn set_called(&mut self, id: FragmentId, called: u64) {
         self.blocks[id.0 as usize].called = called;
     }
 
     /// The guest address of instruction `index` of a block (the block's end for its count).
+    #[inline]
     pub fn pc_of(&self, id: FragmentId, index: u16) -> u64 {
         let b = self.block(id);
         b.pc + self.shapes[b.shapes as usize..][..usize::from(index)].iter().map(|s| s.guest_len()).sum::<u64>()

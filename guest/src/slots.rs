@@ -118,6 +118,7 @@ impl SlotPool {
     }
 
     /// So many more can be taken at least.
+    #[inline]
     pub fn room(&self) -> usize {
         (self.count - self.next) as usize
     }
@@ -132,6 +133,7 @@ impl SlotPool {
     }
 
     /// Gives back what [`SlotPool::take_alias`] gave.
+    #[inline]
     pub fn give_back_alias(&mut self, id: SlotId) {
         if self.punch(id, layout::COUNTERS, layout::TRACE_AREA - layout::COUNTERS) {
             self.aliases.push(id.0);
@@ -139,6 +141,7 @@ impl SlotPool {
     }
 
     /// Makes the first `n` counters 0, of which no others are in use.
+    #[inline]
     pub fn clear_counters(&self, id: SlotId, n: u32) {
         if !self.punch(id, layout::COUNTERS, layout::TRACE_AREA - layout::COUNTERS) {
             let _ = self.set_words(id, layout::COUNTERS, &vec![0; n as usize]);
@@ -152,6 +155,7 @@ impl SlotPool {
     }
 
     /// The slot that starts at `gs`.
+    #[inline]
     pub fn at(&self, gs: u64) -> Option<SlotId> {
         let offset = gs.checked_sub(self.base)?;
         let id = offset / layout::SLOT_SIZE;
@@ -163,11 +167,13 @@ impl SlotPool {
     }
 
     /// Few are left: births must be watched.
+    #[inline]
     pub fn is_low(&self) -> bool {
         self.left() <= (self.count as usize / 4).clamp(1, 256)
     }
 
     /// So few are left that births which have begun already may need them.
+    #[inline]
     pub fn is_exhausted(&self) -> bool {
         self.left() <= (self.count as usize / 32).min(32)
     }
@@ -189,41 +195,49 @@ impl SlotPool {
     }
 
     /// Where the slots begin in the guest, and how many bytes they take.
+    #[inline]
     pub fn span(&self) -> (u64, u64) {
         (self.base, u64::from(self.count) * layout::SLOT_SIZE)
     }
 
     /// What gs must be for a thread to use the slot.
+    #[inline]
     pub fn gs(&self, id: SlotId) -> u64 {
         self.base + u64::from(id.0) * layout::SLOT_SIZE
     }
 
     /// Reads a slot word.
+    #[inline]
     pub fn slot_word(&self, id: SlotId, word: SlotWord) -> u64 {
         self.slot_word_at(id, word as u16)
     }
 
     /// Reads a slot word by its offset.
+    #[inline]
     pub fn slot_word_at(&self, id: SlotId, offset: u16) -> u64 {
         self.word(id, layout::HEADER + u64::from(offset))
     }
 
     /// Writes a slot word.
+    #[inline]
     pub fn set_slot_word(&self, id: SlotId, word: SlotWord, v: u64) -> io::Result<()> {
         self.set_words(id, word.at().into(), &[v])
     }
 
     /// Sees to it that the clock of the caches of a slot is not 0, which says of a line of code that it is not in the cache.
+    #[inline]
     pub fn start_clock(&self, id: SlotId) -> io::Result<()> {
         if self.slot_word(id, SlotWord::Clock) == 0 { self.set_slot_word(id, SlotWord::Clock, 1) } else { Ok(()) }
     }
 
     /// The slot words of a slot, where the guest has them.
+    #[inline]
     pub fn header(&self, id: SlotId) -> Option<Rc<SharedMemory>> {
         self.mapped.part(&self.file, id.0, layout::HEADER, layout::HEADER_SIZE as usize).map(|(memory, _)| memory)
     }
 
     /// Copies the slot words of a thread: it goes on with another slot.
+    #[inline]
     pub fn copy_slot_words(&self, from: SlotId, to: SlotId) -> io::Result<()> {
         let mut words = [0; layout::THREAD_WORDS];
         self.file.read_exact_at(&mut words, u64::from(from.0) * layout::SLOT_SIZE + layout::HEADER)?;
@@ -231,6 +245,7 @@ impl SlotPool {
     }
 
     /// Reads a word at any offset of a slot.
+    #[inline]
     pub fn word(&self, id: SlotId, offset: u64) -> u64 {
         let mut word = [0];
         self.read_words_at(id, offset, &mut word);
@@ -253,6 +268,7 @@ impl SlotPool {
     }
 
     /// The words of a slot, as the state of its thread's caches.
+    #[inline]
     pub fn words(&self, id: SlotId) -> SlotWords<'_> {
         SlotWords { file: &self.file, at: u64::from(id.0) * layout::SLOT_SIZE }
     }
@@ -277,6 +293,7 @@ impl SlotPool {
     }
 
     /// Writes it back.
+    #[inline]
     pub fn set_data_cache(&self, id: SlotId, state: &DataCache) {
         for (at, words) in &state.0 {
             let bytes = bytes_of(words);
@@ -373,17 +390,20 @@ impl SlotPool {
     }
 
     /// The sink knows all frames of the thread on a slot; `entered` is the total at the entry of the innermost one.
+    #[inline]
     pub fn frames_known(&self, id: SlotId, entered: u64) {
         let top = self.slot_word(id, SlotWord::TopFrame);
         let _ = self.set_words(id, u64::from(SlotWord::ToldFrame.at()), &[top, entered]);
     }
 
     /// Writes constants to a slot.
+    #[inline]
     pub fn write(&self, id: SlotId, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all_at(bytes, u64::from(id.0) * layout::SLOT_SIZE + offset)
     }
 
     /// Makes the state of caches and predictors all zeros. `ranges` are offsets in a slot, and lengths.
+    #[inline]
     pub fn clear_ranges(&self, id: SlotId, ranges: &[(u64, u64)]) -> io::Result<()> {
         ranges.iter().try_for_each(|&(at, len)| self.write(id, at, &vec![0; len as usize]))
     }
@@ -409,6 +429,7 @@ impl SlotPool {
     }
 
     /// Adds the first `n` counters to `sum` (grown as needed).
+    #[inline]
     pub fn add_counters(&self, id: SlotId, n: u32, sum: &mut Vec<u64>) {
         if sum.len() < n as usize {
             sum.resize(n as usize, 0);

@@ -68,11 +68,13 @@ pub enum Class {
 
 impl Class {
     /// Whether a block ends with it.
+    #[inline]
     pub fn ends_block(self) -> bool {
         !matches!(self, Self::Plain | Self::GsMemory | Self::RepMove | Self::RepCompare | Self::XsaveMasked)
     }
 
     /// Whether control can reach the next instruction in memory from it (for calls: by returning).
+    #[inline]
     pub fn goes_on(self) -> bool {
         !matches!(self, Self::Jmp | Self::JmpIndirect | Self::Ret | Self::InPlace | Self::Int3)
     }
@@ -100,31 +102,37 @@ pub struct Insn {
 
 impl Insn {
     /// Its address.
+    #[inline]
     pub fn pc(&self) -> u64 {
         self.ins.ip()
     }
 
     /// Its length in bytes.
+    #[inline]
     pub fn len(&self) -> usize {
         self.ins.len()
     }
 
     /// The address behind it.
+    #[inline]
     pub fn next(&self) -> u64 {
         self.ins.next_ip()
     }
 
     /// Its bytes, as they stand in the guest (a client request: only the first 15).
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.raw[..self.len().min(MAX_INSN_LEN)]
     }
 
     /// The same with what may follow, to be cut off behind [`Insn::len`].
+    #[inline]
     pub fn raw(&self) -> &[u8; MAX_INSN_LEN] {
         &self.raw
     }
 
     /// Whether it does the same wherever it stands, and nothing has to be told of it.
+    #[inline]
     pub fn is_copied(&self) -> bool {
         self.class == Class::Plain
             && self.displacement_at == 0
@@ -133,26 +141,31 @@ impl Insn {
     }
 
     /// See [`saved_x87_address`].
+    #[inline]
     pub fn saved_x87_address(&self) -> Option<(u64, usize)> {
         saved_x87_address(self.ins.code())
     }
 
     /// Whether it names a register, or a part of it, that emitted code takes for itself, or may take.
+    #[inline]
     pub fn names(&self, r: Gpr) -> bool {
         self.named & r.bit() != 0
     }
 
     /// Whether it names a register that is taken.
+    #[inline]
     pub fn names_taken(&self, stolen_registers: StolenRegisters) -> bool {
         self.named & (stolen_registers.bound_set() | stolen_registers.free_set()) != 0
     }
 
     /// Whether it names a register that is bound.
+    #[inline]
     pub fn names_bound(&self, stolen_registers: StolenRegisters) -> bool {
         self.named & stolen_registers.bound_set() != 0
     }
 
     /// Where a jump or call finds its target, if that is a word at a fixed address.
+    #[inline]
     pub fn target_at(&self) -> Option<u64> {
         let indirect = matches!(self.class, Class::JmpIndirect | Class::CallIndirect);
         (indirect && self.ins.is_ip_rel_memory_operand() && self.ins.segment_prefix() == Register::None)
@@ -173,6 +186,7 @@ impl Insn {
     }
 
     /// Where a direct branch leads.
+    #[inline]
     pub fn target(&self) -> u64 {
         self.ins.near_branch_target()
     }
@@ -461,6 +475,7 @@ fn bit_of(r: Register) -> u16 {
 
 /// Whether the instruction leaves the register that it is to write as it was, where the processor's feature is off: programs
 /// clear the register first to find that out.
+#[inline]
 pub fn may_do_nothing(ins: &Instruction) -> bool {
     matches!(ins.mnemonic(), Mnemonic::Rdsspd | Mnemonic::Rdsspq)
 }

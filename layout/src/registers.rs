@@ -28,6 +28,7 @@ impl Gpr {
     pub const R11: Self = Self(11);
 
     /// Where the program's value of a register is that translated code has taken, r11 or one of these.
+    #[inline]
     pub fn kept(self, stolen_registers: StolenRegisters) -> Option<SlotWord> {
         let all = stolen_registers.bound().iter().chain(stolen_registers.free());
         all.copied().find(|(r, _)| *r == self).map(|(_, word)| word)
@@ -86,31 +87,37 @@ impl StolenRegisters {
     }
 
     /// Those that are free, as a set.
+    #[inline]
     pub fn free_set(self) -> u16 {
         self.free().iter().fold(0, |all, (r, _)| all | r.bit())
     }
 
     /// Those that are bound, as a set.
+    #[inline]
     pub fn bound_set(self) -> u16 {
         self.bound().iter().fold(0, |all, (r, _)| all | r.bit())
     }
 
     /// Whether `r` is one of them.
+    #[inline]
     pub fn has(self, r: Gpr) -> bool {
         (self.free_set() | self.bound_set()) & r.bit() != 0
     }
 
     /// Whether r9 is the clock.
+    #[inline]
     pub fn clock(self) -> bool {
         self == Self::Clock
     }
 
     /// Whether r9 is the instructions that the thread has executed ([`SlotWord::Total`]).
+    #[inline]
     pub fn total(self) -> bool {
         self == Self::Total
     }
 
     /// The word that r9 holds in translated code, if it holds one.
+    #[inline]
     pub fn in_r9(self) -> Option<SlotWord> {
         match self {
             Self::Clock => Some(SlotWord::Clock),

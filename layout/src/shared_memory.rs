@@ -114,6 +114,7 @@ impl SharedMemory {
     }
 
     /// Copies `bytes` to `offset`, where nothing runs yet.
+    #[inline]
     pub fn write(&self, offset: usize, bytes: &[u8]) {
         let to = self.check(offset, bytes.len());
         // SAFETY: `to` is valid for that many bytes; `bytes` is a Rust object, so it is not part of the mapping.
@@ -136,6 +137,7 @@ impl SharedMemory {
     }
 
     /// Copies from `offset` to `bytes`.
+    #[inline]
     pub fn read(&self, offset: usize, bytes: &mut [u8]) {
         let from = self.check(offset, bytes.len());
         // SAFETY: as in `write`.
@@ -143,6 +145,7 @@ impl SharedMemory {
     }
 
     /// Copies `words.len()` words from `offset`.
+    #[inline]
     pub fn read_words(&self, offset: usize, words: &mut [u32]) {
         let from = self.check(offset, words.len() * 4);
         // SAFETY: `from` is valid for so many bytes; `words` is a Rust object, so it is not part of the mapping, and every
@@ -151,6 +154,7 @@ impl SharedMemory {
     }
 
     /// Copies `n` bytes from `offset` on to the same place in another mapping.
+    #[inline]
     pub fn copy_to(&self, to: &Self, offset: usize, n: usize) {
         let (from, to) = (self.check(offset, n), to.check(offset, n));
         // SAFETY: both are valid for `n` bytes; two mappings never overlap.
@@ -158,12 +162,14 @@ impl SharedMemory {
     }
 
     /// Reads one byte.
+    #[inline]
     pub fn load_u8(&self, offset: usize) -> u8 {
         // SAFETY: in bounds; a byte is always aligned; it may be replaced meanwhile, but only by whole bytes.
         unsafe { AtomicU8::from_ptr(self.check(offset, 1)) }.load(Ordering::SeqCst)
     }
 
     /// Replaces one byte, visible to running code at once.
+    #[inline]
     pub fn store_u8(&self, offset: usize, v: u8) {
         // SAFETY: in bounds; a byte is always aligned; the guest only executes or reads it.
         unsafe { AtomicU8::from_ptr(self.check(offset, 1)) }.store(v, Ordering::SeqCst);
@@ -188,6 +194,7 @@ impl SharedMemory {
     }
 
     /// Replaces 8 aligned bytes.
+    #[inline]
     pub fn store_u64(&self, offset: usize, v: u64) {
         assert!(offset.is_multiple_of(8));
         // SAFETY: in bounds and aligned (the mapping starts on a page).
@@ -195,6 +202,7 @@ impl SharedMemory {
     }
 
     /// Reads 8 aligned bytes that the guest may be changing.
+    #[inline]
     pub fn load_u64(&self, offset: usize) -> u64 {
         assert!(offset.is_multiple_of(8));
         // SAFETY: in bounds and aligned (the mapping starts on a page).
@@ -202,6 +210,7 @@ impl SharedMemory {
     }
 
     /// Replaces 8 aligned bytes if they are `old`; whether they were.
+    #[inline]
     pub fn replace_u64(&self, offset: usize, old: u64, new: u64) -> bool {
         assert!(offset.is_multiple_of(8));
         // SAFETY: in bounds and aligned (the mapping starts on a page).
@@ -210,6 +219,7 @@ impl SharedMemory {
     }
 
     /// Reads 4 bytes.
+    #[inline]
     pub fn u32(&self, offset: usize) -> u32 {
         let mut b = [0; 4];
         self.read(offset, &mut b);
@@ -217,6 +227,7 @@ impl SharedMemory {
     }
 
     /// Reads 8 bytes, which nobody is changing.
+    #[inline]
     pub fn u64(&self, offset: usize) -> u64 {
         let mut bytes = [0; 8];
         self.read(offset, &mut bytes);
@@ -224,6 +235,7 @@ impl SharedMemory {
     }
 
     /// Reads one byte.
+    #[inline]
     pub fn u8(&self, offset: usize) -> u8 {
         let mut b = [0];
         self.read(offset, &mut b);

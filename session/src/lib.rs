@@ -10,8 +10,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 pub use grind_guest::counts::{Counts, Stretch};
-pub use grind_isa::cpuid::CpuModel;
-pub use grind_trace::objects::Allocator;
+use grind_isa::cpuid::CpuModel;
+use grind_trace::objects::Allocator;
 use grind_types::addr::GuestAddr;
 use grind_types::{Module, Query};
 

@@ -34,6 +34,22 @@ pub fn read(root: &Path) -> Result<Arrows> {
     Ok(arrows)
 }
 
+/// How many lines a crate has, from its root file on, without what stands under `#[cfg(test)]`, its attributes and its documentation.
+///
+/// # Errors
+/// As [`read`].
+pub fn lines(root: &Path) -> Result<usize> {
+    let mut files = Vec::new();
+    load(root, Vec::new(), root.parent().context("a root without a folder")?, &mut files)?;
+    Ok(files.iter().map(|file| file.lines - tests_in(&file.text)).sum())
+}
+
+/// Lines of a file's items that are for tests.
+fn tests_in(file: &syn::File) -> usize {
+    let spans = file.items.iter().filter(|item| is_for_tests(attributes(item))).map(syn::spanned::Spanned::span);
+    spans.map(|span| span.end().line - span.start().line + 1).sum()
+}
+
 /// Groups of two and more parts of one whole that use each other, directly or through others, and the arrows that tie them: each
 /// part with all that is below it.
 pub fn circles(arrows: &Arrows) -> Vec<Circle> {
@@ -110,11 +126,14 @@ fn reached<'a>(level: &Level<'a>, from: &str) -> BTreeSet<&'a str> {
 struct File {
     module: Vec<String>,
     text: syn::File,
+    /// How many lines it has.
+    lines: usize,
 }
 
 /// Reads the file `path` of module `module`, and those of the modules that it declares, which are below `folder`.
 fn load(path: &Path, module: Vec<String>, folder: &Path, into: &mut Vec<File>) -> Result<()> {
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let lines = text.lines().count();
     let text = syn::parse_file(&text).with_context(|| format!("{} is not Rust", path.display()))?;
     for item in &text.items {
         let syn::Item::Mod(declared) = item else { continue };
@@ -127,7 +146,7 @@ fn load(path: &Path, module: Vec<String>, folder: &Path, into: &mut Vec<File>) -
         let Some(found) = found else { bail!("{}: module {child} has no file", path.display()) };
         load(&found, [module.clone(), vec![child]].concat(), &below, into)?;
     }
-    into.push(File { module, text });
+    into.push(File { module, text, lines });
     Ok(())
 }
 
@@ -136,6 +155,19 @@ fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
         a.path().is_ident("test")
             || a.path().is_ident("cfg") && a.parse_args::<syn::Path>().is_ok_and(|condition| condition.is_ident("test"))
     })
+}
+
+/// The attributes of an item, of a kind that may stand under `#[cfg(test)]`.
+fn attributes(item: &syn::Item) -> &[syn::Attribute] {
+    match item {
+        syn::Item::Mod(i) => &i.attrs,
+        syn::Item::Fn(i) => &i.attrs,
+        syn::Item::Impl(i) => &i.attrs,
+        syn::Item::Use(i) => &i.attrs,
+        syn::Item::Const(i) => &i.attrs,
+        syn::Item::Struct(i) => &i.attrs,
+        _ => &[],
+    }
 }
 
 /// Collects the modules that a file's paths lead to.
@@ -209,16 +241,7 @@ impl Uses<'_> {
 
 impl<'ast> Visit<'ast> for Uses<'_> {
     fn visit_item(&mut self, item: &'ast syn::Item) {
-        let attributes = match item {
-            syn::Item::Mod(i) => &i.attrs,
-            syn::Item::Fn(i) => &i.attrs,
-            syn::Item::Impl(i) => &i.attrs,
-            syn::Item::Use(i) => &i.attrs,
-            syn::Item::Const(i) => &i.attrs,
-            syn::Item::Struct(i) => &i.attrs,
-            _ => &Vec::new(),
-        };
-        if !is_for_tests(attributes) {
+        if !is_for_tests(attributes(item)) {
             syn::visit::visit_item(self, item);
         }
     }

@@ -16,7 +16,7 @@ const HELP: [&str; 6] = [
     "grind/src/invocation.rs",
     "grind/src/manual.rs",
     "grind/src/options/table.rs",
-    "engine/src/fault.rs",
+    "types/src/fault.rs",
 ];
 
 /// Texts that are parts of profiles and of the summary, or say to developers what is not to happen.
@@ -129,9 +129,11 @@ fn every_message_is_explained_and_every_explained_message_exists() {
     let keys: Vec<&str> = cells.flat_map(|cell| cell.split("`, `")).collect();
     assert!(keys.len() > 100, "{} messages", keys.len());
     let mut files = Vec::new();
-    ["grind/src", "analysis/src", "engine/src", "symbols/src"]
+    let engine = ["types", "layout", "isa", "ptrace", "trace", "fragments", "code-cache", "guest", "session", "engine"];
+    engine
         .iter()
-        .for_each(|folder| sources(&root.join(folder), &mut files));
+        .chain(&["grind", "analysis", "names", "symbols", "asm", "codegen"])
+        .for_each(|krate| sources(&root.join(krate).join("src"), &mut files));
     let (mut said, mut wrong) = (Vec::new(), String::new());
     for path in files.iter().filter(|p| !is_for_tests(p)) {
         let name = path.strip_prefix(root).expect("below the root").display().to_string();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use proc_macro2::{TokenStream, TokenTree};
 
-/// Words that are no longer used, the folders in which they are not, and those that are used instead.
+/// Words that are no longer used, the parts of the product in which they are not, and those that are used instead.
 const GONE: &[(&str, &[&str], &str)] = &[
     ("arena", &["engine", "analysis", "grind", "symbols"], "layout"),
     ("attend", &["engine"], "poll"),
@@ -88,10 +88,32 @@ fn parts(name: &str) -> String {
     parts + "_"
 }
 
-/// The names in the product's sources below a folder, by file.
-fn names_below(folder: &str) -> Vec<(PathBuf, BTreeSet<String>)> {
+/// The crates that a part of the product is made of.
+fn crates_of(part: &str) -> Vec<&str> {
+    match part {
+        "engine" => vec![
+            "types",
+            "layout",
+            "isa",
+            "asm",
+            "ptrace",
+            "trace",
+            "fragments",
+            "codegen",
+            "code-cache",
+            "guest",
+            "session",
+            "engine",
+        ],
+        "analysis" => vec!["analysis", "names"],
+        krate => vec![krate],
+    }
+}
+
+/// The names in the sources of a part of the product, by file.
+fn names_below(part: &str) -> Vec<(PathBuf, BTreeSet<String>)> {
     let mut files = Vec::new();
-    sources(&workspace().join(folder).join("src"), &mut files);
+    crates_of(part).iter().for_each(|krate| sources(&workspace().join(krate).join("src"), &mut files));
     files
         .into_iter()
         .map(|path| {

@@ -18,8 +18,35 @@ const fn area(name: &'static str, about: &'static str, golden: bool, runs: &'sta
 
 /// All areas.
 pub(crate) const AREAS: &[Area] = &[
-    area("listings", "emitted code, byte by byte", true, &[&["-p", "grind-engine", "--lib", "emit::tests"]]),
-    area("engine", "the engine by itself", false, &[&["-p", "grind-engine"]]),
+    area("listings", "emitted code, byte by byte", true, &[&["-p", "grind-codegen", "--lib", "tests"]]),
+    area(
+        "ground",
+        "what the engine stands on: addresses, layout, instructions, the encoder, ptrace, records",
+        false,
+        &[&[
+            "-p",
+            "grind-types",
+            "-p",
+            "grind-layout",
+            "-p",
+            "grind-isa",
+            "-p",
+            "grind-asm",
+            "-p",
+            "grind-ptrace",
+            "-p",
+            "grind-trace",
+        ]],
+    ),
+    area(
+        "engine",
+        "the engine by itself",
+        false,
+        &[
+            &["-p", "grind-fragments", "-p", "grind-codegen", "-p", "grind-code-cache", "-p", "grind-guest"],
+            &["-p", "grind-session", "-p", "grind-engine"],
+        ],
+    ),
     area(
         "semantics",
         "programs do under grind what they do natively",
@@ -69,7 +96,12 @@ pub(crate) const AREAS: &[Area] = &[
         &[&["-p", "grind-tests", "--test", "contexts"], &["-p", "grind-client-requests"]],
     ),
     area("formats", "readers and writers of profiles", false, &[&["-p", "cg-format"], &["-p", "grind-fuzz"]]),
-    area("names", "functions, files and lines from debug information", false, &[&["-p", "grind-symbols"]]),
+    area(
+        "names",
+        "functions, files and lines from debug information, and of code that is made",
+        false,
+        &[&["-p", "grind-symbols", "-p", "grind-names"]],
+    ),
     area("analysis", "from counts and records to profiles", false, &[&["-p", "grind-analysis"]]),
     area("runner", "options, log, profiles of a run", false, &[&["-p", "grind"]]),
     area(
