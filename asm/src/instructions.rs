@@ -365,6 +365,13 @@ impl Asm {
         self.bytes(&[0x48 | reg.0 >> 3, 0xc7, 0xc0 | reg.0 & 7, 0xff, 0xff, 0xff, 0xff]);
     }
 
+    /// The line that entry `b` shows is used. Changes the flags.
+    #[inline]
+    pub fn use_entry(&mut self, b: Gpr) {
+        self.increment(Gpr::R9);
+        self.gs_index(0x89, Gpr::R9, b, layout::DATA_TIMES as u32);
+    }
+
     /// Into `to`: the offset of the entry, in the tables of lines, for address `from`.
     pub fn entry(&mut self, to: Gpr, from: Gpr, line_bits: u32) {
         let shift = (line_bits - layout::DATA_ENTRY.trailing_zeros()) as u8;

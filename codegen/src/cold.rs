@@ -7,7 +7,6 @@
 use grind_isa::events::Place;
 use grind_trace::FirstLevel;
 
-use grind_asm::Asm;
 use grind_asm::instructions::{ABOVE, NE};
 use grind_layout as layout;
 use grind_layout::registers::Gpr;
@@ -248,19 +247,6 @@ impl Emitter<'_> {
         }
         let settled = vec![self.out.code.jmp_away()];
         (miss_path, settled)
-    }
-}
-
-/// Code for what a check leads to.
-pub(super) trait ColdCode {
-    /// The line that entry `b` shows is used. Changes the flags.
-    fn use_entry(&mut self, b: Gpr);
-}
-
-impl ColdCode for Asm {
-    fn use_entry(&mut self, b: Gpr) {
-        self.increment(Gpr::R9);
-        self.gs_index(0x89, Gpr::R9, b, layout::DATA_TIMES as u32);
     }
 }
 

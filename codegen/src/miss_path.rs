@@ -27,7 +27,6 @@ use grind_trace::{self as trace, FirstLevel, TraceSettings};
 use grind_asm::Asm;
 use grind_asm::instructions::{ABOVE_EQUAL, E, MISS_PATH_DESCRIPTION, NE, SECOND_DESCRIPTION, SHR};
 
-use crate::cold::ColdCode;
 use crate::stack::StackCode;
 
 use super::stack;

@@ -30,7 +30,6 @@ use super::miss_path::access_words;
 use super::pairs::extracts_fast;
 use super::plan::{Group, NO_LINE, Plan, is_special};
 use super::taken::Taken;
-use crate::cold::ColdCode;
 
 /// Where registers that a block holds are saved.
 const HELD: [SlotWord; 2] = [SlotWord::Held1, SlotWord::Held2];
