@@ -6,19 +6,18 @@
 //! guest's mappings and of pages that are protected, and the numbers of places that write records.
 
 use std::time::Duration;
-use grind_codegen::miss_path;
+
+use grind_asm::Asm;
+use grind_codegen::{miss_path, stack};
+use grind_fragments::fragment_table::{FragmentTable, Way};
 use grind_layout as layout;
 use grind_ptrace::Memory;
-use grind_asm::Asm;
-use grind_fragments::fragment_table::{FragmentTable, Way};
 use grind_trace::TraceSettings;
 use grind_trace::follow::CallContextId;
 use grind_types::subject;
 
-
 use super::CodeCache;
 use super::dead::DeadStops;
-use crate::emit::{miss_path, stack};
 
 /// Bytes at the beginning of the first chunk that are no translations; the miss paths of caches follow, if there are any.
 pub(super) const FIRST_USED: u64 = 64;
@@ -118,13 +117,13 @@ impl CodeCache {
     }
 
     /// Whether calls have been told for as long as that, and are to be followed.
-    pub(crate) fn follows_now(&self) -> bool {
+    pub fn follows_now(&self) -> bool {
         let first = self.trace.recorded.calls.map_or(Duration::MAX, |calls| calls.told_first);
         self.trace.told_since.is_some_and(|since| since.elapsed() >= first)
     }
+
     /// From now on calls are followed, or told, where anything is recorded. There are no translations, and all threads are elsewhere.
-    pub(crate) fn follow_calls(&mut self, on: bool) {
-    pub fn tell_calls(&mut self) {
+    pub fn follow_calls(&mut self, on: bool) {
         if self.trace.plain() {
             return;
         }

@@ -12,6 +12,14 @@ mod link;
 mod map;
 mod waiting;
 
+use grind_codegen::PairCode as _;
+use grind_codegen::request::{self, Requests};
+use grind_codegen::{self as emit, Emitter, Work, miss_path, stack};
+use grind_layout::registers::StolenRegisters;
+use grind_layout::shared_memory::SharedMemory;
+use grind_layout::{self as layout, SlotWord};
+use grind_ptrace::{Gadget, Home, Memory};
+
 use grind_asm::Asm;
 use grind_fragments::batch::{Batch, Known};
 use grind_fragments::code_reader::{CodeWindows, VSYSCALL_PAGE};
@@ -25,14 +33,6 @@ use grind_types::Module;
 use grind_types::hash::Map;
 use grind_types::own_memory::AHEAD;
 use grind_types::subject;
-
-use grind_codegen::PairCode as _;
-use grind_codegen::request::{self, Requests};
-use grind_codegen::{self as emit, Emitter, Work, miss_path, stack};
-use grind_layout::registers::StolenRegisters;
-use grind_layout::shared_memory::SharedMemory;
-use grind_layout::{self as layout, SlotWord};
-use grind_ptrace::{Gadget, Home, Memory};
 
 use dead::DeadStops;
 use fixed::Fixed;
@@ -272,7 +272,7 @@ pub struct SpaceTrace {
     /// Offset of their end in the first chunk.
     pub(crate) miss_paths_end: u64,
     /// Since when calls are told that will be followed once that pays.
-    pub(crate) told_since: Option<Instant>,
+    pub told_since: Option<Instant>,
 }
 
 impl SpaceTrace {
@@ -399,7 +399,7 @@ impl CodeCache {
     /// Whether translations are plain where nothing is recorded: only where calls are followed. (Cachegrind's caches and predictors
     /// go on where they were.)
     pub fn may_be_plain(&self) -> bool {
-        self.trace.recorded.followed() && !self.trans.follow.given_up
+        (self.trace.recorded.followed() || self.trace.told_since.is_some()) && !self.trans.follow.given_up
     }
 
     /// A code cache around freshly mapped tables, without chunks.

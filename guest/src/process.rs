@@ -83,10 +83,9 @@ pub struct Thread {
     /// The statistics contexts that it is in.
     pub contexts: ThreadContexts,
     /// What emitted code knew of its calls the last time, if it follows them.
-    /// What its own trap flag has shown.
-    pub(crate) traps: Traps,
     pub frames: RefCell<Vec<Frame>>,
-    pub trapped_at: Option<u64>,
+    /// What its own trap flag has shown.
+    pub traps: Traps,
     /// The calls of allocators that it is in.
     pub allocating: Allocating,
     /// What it has been through with its last signal.
@@ -143,20 +142,20 @@ pub struct Process {
 
 /// What the trap flag that a thread has set itself has shown it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Traps {
+pub struct Traps {
     /// Before which instruction, the last time.
     shown: Option<u64>,
     /// How far it has come since on the way in to that instruction's block, from its beginning. Further on that way, nothing
     /// has been executed.
-    pub(crate) passed: Option<u64>,
+    pub passed: Option<u64>,
     /// Where in the code cache the last trap was, shown or not.
-    pub(crate) last: u64,
+    pub last: u64,
 }
 
 impl Traps {
     /// There is a trap before the instruction at `pc`, `way_in` into what leads in to its block, if it is on that way. Whether
     /// it is to be shown.
-    pub(crate) fn at(&mut self, pc: u64, way_in: Option<u64>) -> bool {
+    pub fn at(&mut self, pc: u64, way_in: Option<u64>) -> bool {
         if self.shown == Some(pc) && way_in.is_some_and(|offset| self.passed.is_none_or(|passed| passed < offset)) {
             self.passed = way_in;
             return false;

@@ -371,8 +371,7 @@ impl Book {
     /// Takes note of what a transfer to `target` comes to, if it comes to the same from other sites, too, as long as that is the
     /// same code: a plain call of another function is up to that function alone, unless it matters who calls (`by_caller`), and so is
     /// an indirect jump within one.
-    pub(crate) fn meet(&mut self, how: Option<Transfer>, target: u64, outcome: &Outcome, by_caller: bool) {
-    pub fn meet(&mut self, how: Option<Transfer>, target: u64, outcome: &Outcome) {
+    pub fn meet(&mut self, how: Option<Transfer>, target: u64, outcome: &Outcome, by_caller: bool) {
         match (how, outcome.always) {
             (Some(Transfer::JumpIndirect), Some(StackEffect::Nothing)) if outcome.from == outcome.to => {
                 let call_context = self.call_context(outcome.to);

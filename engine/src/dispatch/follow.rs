@@ -11,6 +11,7 @@ use std::time::Instant;
 use grind_code_cache::CodeCache;
 use grind_fragments::fragment_table::{FragmentId, StubKind};
 use grind_guest::image::Remote;
+use grind_guest::process::Process;
 use grind_guest::slots::SlotId;
 use grind_layout::{self as layout, SlotWord};
 use grind_ptrace::{Regs, register};
@@ -19,10 +20,9 @@ use grind_trace::follow::{CallContextId, Counts, FIRST, Outcome, StackEffect, TO
 use nix::libc;
 
 use super::announce::announce;
+use super::flush::Reason;
 use super::kinds::address_of;
 use super::{Dispatcher, How, Stopped};
-use super::flush::Reason;
-use crate::process::Process;
 
 /// What a transfer of control has led to.
 #[derive(Clone, Copy, Debug)]

@@ -33,7 +33,6 @@ pub(super) struct Windows {
     ticks: Option<Ticks>,
 }
 
-        (self.trace.recorded.followed() || self.trace.told_since.is_some()) && !self.trans.follow.given_up
 impl Dispatcher<'_> {
     /// Whether the translations that `tid` runs record nothing for the time being.
     pub(super) fn is_plain(&self, tid: i32) -> bool {
