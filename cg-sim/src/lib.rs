@@ -1,14 +1,15 @@
-//! Models of a two-level cache hierarchy and of branch predictors: what a profiler's cache and branch simulation counts.
+//! Models of cache hierarchies and of branch predictors: what a profiler's cache and branch simulation counts.
 //!
 //! The models are those of Cachegrind and Callgrind, to the last miss. They are deterministic, know no profile format, no
 //! process and no instruction, and never look at the machine that they run on, but for [`host::detect`], which is asked once.
 //! Every model here is fast; its slow and obvious twin is in the tests, which drive both with the same traces.
 //!
 //! - [`hierarchy`]: the usual simulation of misses; [`writeback`]: with a last level that is written back, and a prefetcher;
+//!   [`beyond`]: with a second level, other policies ([`policy`], [`cache`]), inclusion and prefetchers ([`prefetch`]);
 //!   [`usage`]: how well lines are used; [`context`]: what one phase of a program reuses of another's;
 //! - [`predictor`]: mispredicted branches;
 //! - [`calltree`]: to which calls the costs of evicted lines belong;
-//! - [`geometry`], [`host`]: the shapes of caches.
+//! - [`geometry`], [`host`], [`machine`]: the shapes of caches.
 //!
 //! State that belongs to a thread ([`Level1`], [`Predictor`]) is apart from the state that threads share ([`LastLevel`]), so
 //! a thread's first-level misses and mispredictions do not depend on scheduling. All state is [`Clone`]: a forked child
@@ -16,6 +17,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod beyond;
+pub mod cache;
 pub mod calltree;
 pub mod context;
 pub mod geometry;
@@ -23,13 +26,17 @@ pub mod hierarchy;
 pub mod host;
 mod large;
 pub mod lru;
+pub mod machine;
+pub mod policy;
 pub mod predictor;
+pub mod prefetch;
 mod sets;
 mod slots;
 mod tags;
 pub mod usage;
 pub mod writeback;
 
+pub use beyond::{Beyond, Levels};
 pub use geometry::{Geometries, Geometry};
 pub use hierarchy::{Access, LastLevel, Level1, Port, Served};
 pub use predictor::Predictor;

@@ -1,6 +1,8 @@
 //! Slow, obvious twins of the models, and random traces that drive both.
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub(crate) mod policies;
+
 use cg_sim::{Geometries, Geometry};
 
 /// A generator of random numbers that gives the same ones everywhere.
