@@ -10,9 +10,10 @@ use grind_types::addr::GuestAddr;
 use grind_types::{InstructionCount, StaticEvents};
 
 use crate::cycles::{self, Cycles};
+use cg_format::events::Caches;
 
 /// How many events there are.
-pub const EVENTS: usize = 15;
+pub const EVENTS: usize = 18;
 
 /// The counts of one instruction. The names are those of the events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,12 +21,15 @@ pub const EVENTS: usize = 15;
 pub struct EventCounts {
     pub ir: u64,
     pub i1mr: u64,
+    pub i2mr: u64,
     pub ilmr: u64,
     pub dr: u64,
     pub d1mr: u64,
+    pub d2mr: u64,
     pub dlmr: u64,
     pub dw: u64,
     pub d1mw: u64,
+    pub d2mw: u64,
     pub dlmw: u64,
     pub bc: u64,
     pub bcm: u64,
@@ -38,16 +42,18 @@ pub struct EventCounts {
 impl EventCounts {
     /// Adds others, event by event.
     pub fn add(&mut self, other: &Self) {
-        let Self { ir, i1mr, ilmr, dr, d1mr, dlmr, dw, d1mw, dlmw, bc, bcm, bi, bim, oc_d1, oc_ll } = self;
-        let all = [ir, i1mr, ilmr, dr, d1mr, dlmr, dw, d1mw, dlmw, bc, bcm, bi, bim, oc_d1, oc_ll];
+        let Self { ir, i1mr, i2mr, ilmr, dr, d1mr, d2mr, dlmr, dw, d1mw, d2mw, dlmw, bc, bcm, bi, bim, oc_d1, oc_ll } =
+            self;
+        let all = [ir, i1mr, i2mr, ilmr, dr, d1mr, d2mr, dlmr, dw, d1mw, d2mw, dlmw, bc, bcm, bi, bim, oc_d1, oc_ll];
         all.into_iter().zip(other.in_order()).for_each(|(sum, n)| *sum = sum.wrapping_add(n));
     }
 
     /// The counts in the order of a cachegrind profile.
     #[must_use]
     pub fn in_order(&self) -> [u64; EVENTS] {
-        let Self { ir, i1mr, ilmr, dr, d1mr, dlmr, dw, d1mw, dlmw, bc, bcm, bi, bim, oc_d1, oc_ll } = *self;
-        [ir, i1mr, ilmr, dr, d1mr, dlmr, dw, d1mw, dlmw, bc, bcm, bi, bim, oc_d1, oc_ll]
+        let Self { ir, i1mr, i2mr, ilmr, dr, d1mr, d2mr, dlmr, dw, d1mw, d2mw, dlmw, bc, bcm, bi, bim, oc_d1, oc_ll } =
+            *self;
+        [ir, i1mr, i2mr, ilmr, dr, d1mr, d2mr, dlmr, dw, d1mw, d2mw, dlmw, bc, bcm, bi, bim, oc_d1, oc_ll]
     }
 }
 
@@ -55,7 +61,7 @@ impl EventCounts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Events {
     /// Those of the caches.
-    pub cache: bool,
+    pub caches: Caches,
     /// Those of branches.
     pub branch: bool,
     /// Those of contexts in the caches.
@@ -66,7 +72,15 @@ impl Events {
     /// How many they are.
     #[must_use]
     pub fn len(self) -> usize {
-        1 + if self.cache { 8 } else { 0 } + if self.branch { 4 } else { 0 } + if self.contexts { 2 } else { 0 }
+        1 + self.simulated() + if self.branch { 4 } else { 0 } + if self.contexts { 2 } else { 0 }
+    }
+
+    fn simulated(self) -> usize {
+        match self.caches {
+            Caches::None => 0,
+            Caches::Two => 8,
+            Caches::Three => 11,
+        }
     }
 
     /// Never: instructions are always counted.
@@ -78,7 +92,19 @@ impl Events {
     /// Tells the counts of these events, in the order of a profile.
     fn columns(self, counts: &EventCounts, mut tell: impl FnMut(u64)) {
         let all = counts.in_order();
-        let groups = [(true, 0..1), (self.cache, 1..9), (self.branch, 9..13), (self.contexts, 13..EVENTS)];
+        let (any, three) = (self.caches.any(), self.caches == Caches::Three);
+        let groups = [
+            (true, 0..1),
+            (any, 1..2),
+            (three, 2..3),
+            (any, 3..6),
+            (three, 6..7),
+            (any, 7..10),
+            (three, 10..11),
+            (any, 11..12),
+            (self.branch, 12..16),
+            (self.contexts, 16..EVENTS),
+        ];
         for (_, columns) in groups.into_iter().filter(|(wanted, _)| *wanted) {
             all[columns].iter().for_each(|&n| tell(n));
         }
@@ -89,7 +115,7 @@ impl Events {
     pub fn names(self) -> Vec<&'static str> {
         use cg_format::events::{OC_D1, OC_LL, cachegrind};
         let contexts = [OC_D1, OC_LL].into_iter().filter(|_| self.contexts);
-        cachegrind(self.cache, self.branch).into_iter().chain(contexts).map(|e| e.name).collect()
+        cachegrind(self.caches, self.branch).into_iter().chain(contexts).map(|e| e.name).collect()
     }
 }
 
@@ -265,19 +291,28 @@ mod tests {
             bim: 13,
             oc_d1: 14,
             oc_ll: 15,
+            i2mr: 16,
+            d2mr: 17,
+            d2mw: 18,
         };
-        for (cache, branch, names, row) in [
-            (false, false, "Ir", &[1][..]),
-            (true, false, "Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw", &[1, 2, 3, 4, 5, 6, 7, 8, 9]),
-            (false, true, "Ir Bc Bcm Bi Bim", &[1, 10, 11, 12, 13]),
+        for (caches, branch, names, row) in [
+            (Caches::None, false, "Ir", &[1][..]),
             (
+                Caches::Three,
                 true,
+                "Ir I1mr I2mr ILmr Dr D1mr D2mr DLmr Dw D1mw D2mw DLmw Bc Bcm Bi Bim",
+                &[1, 2, 16, 3, 4, 5, 17, 6, 7, 8, 18, 9, 10, 11, 12, 13],
+            ),
+            (Caches::Two, false, "Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw", &[1, 2, 3, 4, 5, 6, 7, 8, 9]),
+            (Caches::None, true, "Ir Bc Bcm Bi Bim", &[1, 10, 11, 12, 13]),
+            (
+                Caches::Two,
                 true,
                 "Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw Bc Bcm Bi Bim",
                 &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13],
             ),
         ] {
-            let events = Events { cache, branch, contexts: false };
+            let events = Events { caches, branch, contexts: false };
             let none = Counts::default();
             let mut table = CountTable::new(events, &none);
             table.add(3, GuestAddr(4), &EventCounts::default());
@@ -287,7 +322,7 @@ mod tests {
             assert_eq!(table.singles().count(), 2);
         }
         let none = Counts::default();
-        let mut table = CountTable::new(Events { cache: true, branch: false, contexts: true }, &none);
+        let mut table = CountTable::new(Events { caches: Caches::Two, branch: false, contexts: true }, &none);
         table.add(0, GuestAddr(0), &counts);
         assert_eq!(table.events().names().join(" "), "Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw OcD1 OcLL");
         assert_eq!(sums(&table, 0), [1, 2, 3, 4, 5, 6, 7, 8, 9, 14, 15]);

@@ -449,7 +449,10 @@ mod tests {
     fn rows_of_an_instruction_are_added_up_event_by_event() {
         let modules = [module(Some("a"), 0x1000, 0)];
         let instructions = Counts::from(vec![count(0, 0x1004, 5), count(0, 0x1008, 2)]);
-        let mut table = CountTable::new(Events { cache: true, branch: true, contexts: false }, &instructions);
+        let mut table = CountTable::new(
+            Events { caches: cg_format::events::Caches::Two, branch: true, contexts: false },
+            &instructions,
+        );
         table.add(0, GuestAddr(0x1004), &EventCounts { dr: 5, d1mr: 2, dlmr: 1, ..EventCounts::default() });
         table.add(0, GuestAddr(0x1004), &EventCounts { d1mr: 1, i1mr: 3, ilmr: 1, ..EventCounts::default() });
         table.add(0, GuestAddr(0x1008), &EventCounts { bc: 2, bcm: 1, ..EventCounts::default() });

@@ -1,4 +1,4 @@
-//! The analysing end of the trace: sends what missed the first level of the caches to the model of the last one, and counts
+//! The analysing end of the trace: sends what missed the first level of the caches to the model of those beyond, and counts
 //! by site what it finds, and what was mispredicted.
 //!
 //! It runs on a thread of its own, beside the program. It never loses a record and never waits for the program; nothing here
@@ -11,7 +11,8 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cg_sim::{Geometries, LastLevel};
+use cg_sim::beyond::{Answer, Request};
+use cg_sim::{Beyond, Geometries, LastLevel, Levels};
 use grind_trace::{
     BORN_WORDS, CONTEXT_SITE, DIED_WORDS, Done, OBJECT_BORN, OBJECT_DIED, Sink, Site, SiteKind, SpaceId, Special,
     Target,
@@ -103,11 +104,75 @@ struct Sites {
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally([u64; 2]);
 
+/// What is asked for what first levels did not have.
+#[derive(Clone, Debug, Default)]
+enum BeyondFirst {
+    /// No caches are simulated, or contexts have them.
+    #[default]
+    Nothing,
+    Plain(LastLevel),
+    Deep(Box<Beyond>),
+}
+
+/// The same, for a loop of its own.
+trait Asked {
+    /// An access of a site that its first level did not have: whether the last level did not have it either.
+    fn missed_ll(&mut self, site: u32, request: Request) -> bool;
+    /// The address, in this process, of what an access at `addr` looks at first.
+    fn address(&self, addr: u64) -> Option<usize>;
+}
+
+/// Nobody.
+struct Nothing;
+
+impl Asked for Nothing {
+    #[inline(always)]
+    fn missed_ll(&mut self, _: u32, _: Request) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn address(&self, _: u64) -> Option<usize> {
+        None
+    }
+}
+
+impl Asked for LastLevel {
+    #[inline(always)]
+    fn missed_ll(&mut self, _: u32, request: Request) -> bool {
+        self.access(request.addr, request.size).missed_ll()
+    }
+
+    #[inline(always)]
+    fn address(&self, addr: u64) -> Option<usize> {
+        Some(LastLevel::address(self, addr))
+    }
+}
+
+/// Levels, and misses of the second one by site.
+struct Deep<'a>(&'a mut Beyond, &'a mut [u64]);
+
+impl Asked for Deep<'_> {
+    #[inline(always)]
+    fn missed_ll(&mut self, site: u32, request: Request) -> bool {
+        let answer = self.0.access(request);
+        self.1[site as usize] += u64::from(answer != Answer::Second);
+        answer == Answer::Memory
+    }
+
+    #[inline(always)]
+    fn address(&self, addr: u64) -> Option<usize> {
+        Some(self.0.address(addr))
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Process {
     space: SpaceId,
-    last_level: Option<LastLevel>,
+    beyond: BeyondFirst,
     tallies: Vec<Tally>,
+    /// By site: misses of second levels, if there are any.
+    second: Vec<u64>,
     /// Of sites whose number of accesses is not known in advance.
     rare: HashMap<u32, EventCounts>,
     /// Threads that have recorded anything.
@@ -122,6 +187,8 @@ struct Process {
 #[derive(Debug)]
 pub struct Simulator {
     geometries: Option<Geometries>,
+    /// Beyond the first level, if that is more than their last level.
+    levels: Option<Levels>,
     spaces: HashMap<SpaceId, Sites>,
     processes: HashMap<i32, Process>,
     findings: Findings,
@@ -136,7 +203,15 @@ impl Simulator {
     pub fn new(geometries: Option<Geometries>) -> (Self, Findings) {
         let findings = Findings::default();
         let (spaces, processes) = (HashMap::new(), HashMap::new());
-        (Self { geometries, spaces, processes, findings: findings.clone(), anew: false, images: None }, findings)
+        (
+            Self { geometries, levels: None, spaces, processes, findings: findings.clone(), anew: false, images: None },
+            findings,
+        )
+    }
+
+    /// Simulates these levels beyond the first, instead of the last level alone.
+    pub fn with_levels(&mut self, levels: Option<Levels>) {
+        self.levels = levels;
     }
 
     /// Books what is missed on objects, too. `images` reads where those of files are.
@@ -175,18 +250,25 @@ impl Sink for Simulator {
     }
 
     fn image(&mut self, pid: i32, space: SpaceId) {
-        let last_level = self.geometries.as_ref().map(LastLevel::new);
-        if let Some(last_level) = &last_level {
-            own_memory::prefer_large_pages_within(last_level.addresses());
+        let beyond = match (&self.geometries, &self.levels) {
+            (None, _) => BeyondFirst::Nothing,
+            (Some(_), Some(levels)) => BeyondFirst::Deep(Box::new(Beyond::new(levels))),
+            (Some(geometries), None) => BeyondFirst::Plain(LastLevel::new(geometries)),
+        };
+        match &beyond {
+            BeyondFirst::Nothing => {}
+            BeyondFirst::Plain(last_level) => own_memory::prefer_large_pages_within(last_level.addresses()),
+            BeyondFirst::Deep(levels) => own_memory::prefer_large_pages_within(levels.addresses()),
         }
         let objects = self.images.is_some().then(Box::default);
         self.processes.insert(
             pid,
             Process {
                 space,
-                last_level,
+                beyond,
                 objects,
                 tallies: Vec::new(),
+                second: Vec::new(),
                 rare: HashMap::new(),
                 seen: HashSet::new(),
                 contexts: None,
@@ -218,8 +300,12 @@ impl Sink for Simulator {
         if let Some(contexts) = &mut copy.contexts {
             contexts.forked(tid, child);
         }
+        if let BeyondFirst::Deep(levels) = &mut copy.beyond {
+            levels.forked(tid, child);
+        }
         if self.anew {
             copy.tallies.fill(Tally::default());
+            copy.second.fill(0);
             copy.rare.clear();
             copy.contexts.iter_mut().for_each(|contexts| contexts.forget());
             copy.objects.iter_mut().for_each(|objects| objects.forget());
@@ -232,65 +318,31 @@ impl Sink for Simulator {
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let Some(sites) = self.spaces.get(&p.space) else { return };
         p.tallies.resize(sites.hot.len(), Tally::default());
-        let mut rest = words;
         if p.contexts.is_some() {
-            return contexts::records(p, sites, tid, rest);
+            return contexts::records(p, sites, tid, words);
         }
         if words.first().is_some_and(|site| *site != CONTEXT_SITE) {
             p.seen.insert(tid);
         }
-        let mut ahead = (0..AHEAD).fold(words, |ahead, _| look_ahead(p, sites, ahead));
-        while let Some((&site, operands)) = rest.split_first() {
-            ahead = look_ahead(p, sites, ahead);
-            if site == CONTEXT_SITE {
-                p.contexts = Some(Box::new(contexts::Contexts::new(p.last_level.as_ref(), &p.seen)));
-                return contexts::records(p, sites, tid, rest);
+        let mut beyond = std::mem::take(&mut p.beyond);
+        let rest = match &mut beyond {
+            BeyondFirst::Nothing => p.go_through(sites, &mut Nothing, words),
+            BeyondFirst::Plain(last_level) => p.go_through(sites, last_level, words),
+            BeyondFirst::Deep(levels) => {
+                levels.run(tid);
+                let mut second = std::mem::take(&mut p.second);
+                second.resize(sites.hot.len(), 0);
+                let rest = p.go_through(sites, &mut Deep(levels, &mut second), words);
+                p.second = second;
+                rest
             }
-            let Some(hot) = sites.hot.get(site as usize) else {
-                let Some(behind) = p.objects.as_mut().and_then(|objects| objects.record(rest)) else { return };
-                rest = behind;
-                continue;
-            };
-            let tally = &mut p.tallies[site as usize].0;
-            let mut last_level =
-                |addr, size: u16| p.last_level.as_mut().is_some_and(|ll| ll.access(addr, size.into()).missed_ll());
-            let mut book = |addr, missed| {
-                if let Some(objects) = &mut p.objects {
-                    missed_object(objects, sites, site, addr, missed);
-                }
-            };
-            match hot.kind {
-                HotKind::Fetch => {
-                    rest = operands;
-                    tally[0] += 1;
-                    tally[1] += u64::from(last_level(hot.addr, hot.size));
-                }
-                HotKind::Access => {
-                    let Some(([low, high], after)) = operands.split_first_chunk() else { return };
-                    rest = after;
-                    let missed = last_level(word(*low, *high), hot.size);
-                    tally[0] += 1;
-                    tally[1] += u64::from(missed);
-                    book(word(*low, *high), missed);
-                }
-                HotKind::Branch => {
-                    rest = operands;
-                    tally[0] += 1;
-                }
-                HotKind::Rare => {
-                    let kind = sites.all[site as usize].kind;
-                    let Some((record, after)) = rest.split_at_checked(kind.words()) else { return };
-                    rest = after;
-                    if let SiteKind::Sized { .. } = kind {
-                        let missed = last_level(word(record[1], record[2]), record[3] as u16);
-                        tally[0] += 1;
-                        tally[1] += u64::from(missed);
-                        book(word(record[1], record[2]), missed);
-                    } else {
-                        accesses(kind, record, &sites.specials, p.rare.entry(site).or_default());
-                    }
-                }
-            }
+        };
+        if let Some(rest) = rest {
+            // Contexts have the caches from here on.
+            p.contexts = Some(Box::new(contexts::Contexts::new(beyond, &p.seen)));
+            contexts::records(p, sites, tid, rest);
+        } else {
+            p.beyond = beyond;
         }
     }
 
@@ -301,6 +353,9 @@ impl Sink for Simulator {
             if let Some(contexts) = &mut p.contexts {
                 contexts.thread_ended(tid);
             }
+            if let BeyondFirst::Deep(levels) = &mut p.beyond {
+                levels.ended(tid);
+            }
         }
     }
 
@@ -308,11 +363,12 @@ impl Sink for Simulator {
         let Some(p) = self.processes.remove(&pid) else { return };
         let Some(sites) = self.spaces.get(&p.space) else { return };
         let mut found = Vec::new();
-        for (site, Tally([l1, ll])) in sites.all.iter().zip(&p.tallies) {
+        let second = p.second.iter().copied().chain(std::iter::repeat(0));
+        for ((site, Tally([l1, ll])), l2) in sites.all.iter().zip(&p.tallies).zip(second) {
             if *l1 == 0 {
                 continue;
             }
-            let c = misses(site.kind, *l1, *ll);
+            let c = misses(site.kind, [*l1, l2, *ll]);
             found.push(Finding { module: site.module as usize, addr: site.addr, context: 0, counts: c });
         }
         for (site, counts) in p.rare {
@@ -328,6 +384,66 @@ impl Sink for Simulator {
     }
 }
 
+impl Process {
+    /// Goes through what a thread has recorded. Returns what is left where contexts begin.
+    fn go_through<'w>(&mut self, sites: &Sites, asked: &mut impl Asked, words: &'w [u32]) -> Option<&'w [u32]> {
+        let mut rest = words;
+        let mut ahead = (0..AHEAD).fold(words, |ahead, _| look_ahead(&self.tallies, asked, sites, ahead));
+        while let Some((&site, operands)) = rest.split_first() {
+            ahead = look_ahead(&self.tallies, asked, sites, ahead);
+            if site == CONTEXT_SITE {
+                return Some(rest);
+            }
+            let Some(hot) = sites.hot.get(site as usize) else {
+                rest = self.objects.as_mut().and_then(|objects| objects.record(rest))?;
+                continue;
+            };
+            let tally = &mut self.tallies[site as usize].0;
+            let mut last_level = |addr, size: u16, data| {
+                asked.missed_ll(site, Request { instruction: hot.addr, addr, size: size.into(), data })
+            };
+            let mut book = |addr, missed| {
+                if let Some(objects) = &mut self.objects {
+                    missed_object(objects, sites, site, addr, missed);
+                }
+            };
+            match hot.kind {
+                HotKind::Fetch => {
+                    rest = operands;
+                    tally[0] += 1;
+                    tally[1] += u64::from(last_level(hot.addr, hot.size, false));
+                }
+                HotKind::Access => {
+                    let ([low, high], after) = operands.split_first_chunk()?;
+                    rest = after;
+                    let missed = last_level(word(*low, *high), hot.size, true);
+                    tally[0] += 1;
+                    tally[1] += u64::from(missed);
+                    book(word(*low, *high), missed);
+                }
+                HotKind::Branch => {
+                    rest = operands;
+                    tally[0] += 1;
+                }
+                HotKind::Rare => {
+                    let kind = sites.all[site as usize].kind;
+                    let (record, after) = rest.split_at_checked(kind.words())?;
+                    rest = after;
+                    if let SiteKind::Sized { .. } = kind {
+                        let missed = last_level(word(record[1], record[2]), record[3] as u16, true);
+                        tally[0] += 1;
+                        tally[1] += u64::from(missed);
+                        book(word(record[1], record[2]), missed);
+                    } else {
+                        accesses(kind, record, &sites.specials, self.rare.entry(site).or_default());
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
 /// Books a data miss, of the last level if that is so, on the object at `addr`.
 fn missed_object(objects: &mut Objects, sites: &Sites, number: u32, addr: u64, missed_ll: bool) {
     let site = &sites.all[number as usize];
@@ -340,7 +456,7 @@ fn missed_object(objects: &mut Objects, sites: &Sites, number: u32, addr: u64, m
 /// Asks for what the record at the start of `records` will need of the tables, which are mostly larger than the processor's
 /// caches. Returns the records behind it.
 #[inline(always)]
-fn look_ahead<'a>(p: &Process, sites: &Sites, records: &'a [u32]) -> &'a [u32] {
+fn look_ahead<'a>(tallies: &[Tally], asked: &impl Asked, sites: &Sites, records: &'a [u32]) -> &'a [u32] {
     let Some((&site, operands)) = records.split_first() else { return records };
     let Some(hot) = sites.hot.get(site as usize) else {
         let words = match site {
@@ -350,10 +466,10 @@ fn look_ahead<'a>(p: &Process, sites: &Sites, records: &'a [u32]) -> &'a [u32] {
         };
         return records.get(words..).unwrap_or_default();
     };
-    own_memory::prefetch(std::ptr::from_ref(&p.tallies[site as usize]).addr());
+    own_memory::prefetch(std::ptr::from_ref(&tallies[site as usize]).addr());
     let line = |addr| {
-        if let Some(last_level) = &p.last_level {
-            own_memory::prefetch(last_level.address(addr));
+        if let Some(address) = asked.address(addr) {
+            own_memory::prefetch(address);
         }
     };
     match (hot.kind, operands) {
@@ -372,13 +488,15 @@ fn look_ahead<'a>(p: &Process, sites: &Sites, records: &'a [u32]) -> &'a [u32] {
 }
 
 /// So many misses (mispredictions) of a site that is not a rare one.
-fn misses(kind: SiteKind, l1: u64, ll: u64) -> EventCounts {
+fn misses(kind: SiteKind, [l1, l2, ll]: [u64; 3]) -> EventCounts {
     let mut c = EventCounts::default();
     match kind {
-        SiteKind::Fetch => (c.i1mr, c.ilmr) = (l1, ll),
+        SiteKind::Fetch => (c.i1mr, c.i2mr, c.ilmr) = (l1, l2, ll),
         // Cachegrind books a modification as a read.
-        SiteKind::Write(_) | SiteKind::Sized { done: Done::Write } => (c.d1mw, c.dlmw) = (l1, ll),
-        SiteKind::Read(_) | SiteKind::Modify(_) | SiteKind::Sized { .. } => (c.d1mr, c.dlmr) = (l1, ll),
+        SiteKind::Write(_) | SiteKind::Sized { done: Done::Write } => (c.d1mw, c.d2mw, c.dlmw) = (l1, l2, ll),
+        SiteKind::Read(_) | SiteKind::Modify(_) | SiteKind::Sized { .. } => {
+            (c.d1mr, c.d2mr, c.dlmr) = (l1, l2, ll);
+        }
         SiteKind::Conditional => c.bcm = l1,
         SiteKind::Indirect => c.bim = l1,
         _ => {}

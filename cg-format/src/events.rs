@@ -28,18 +28,24 @@ events! {
     IR = "Ir", "instructions executed";
     /// First-level instruction cache misses.
     I1MR = "I1mr", "first-level instruction cache misses";
+    /// Second-level cache misses of instruction fetches.
+    I2MR = "I2mr", "second-level cache misses of instruction fetches";
     /// Last-level cache misses of instruction fetches.
     ILMR = "ILmr", "last-level cache misses of instruction fetches";
     /// Data reads.
     DR = "Dr", "data reads";
     /// First-level data cache misses of reads.
     D1MR = "D1mr", "first-level data cache misses of reads";
+    /// Second-level cache misses of data reads.
+    D2MR = "D2mr", "second-level cache misses of data reads";
     /// Last-level cache misses of data reads.
     DLMR = "DLmr", "last-level cache misses of data reads";
     /// Data writes.
     DW = "Dw", "data writes";
     /// First-level data cache misses of writes.
     D1MW = "D1mw", "first-level data cache misses of writes";
+    /// Second-level cache misses of data writes.
+    D2MW = "D2mw", "second-level cache misses of data writes";
     /// Last-level cache misses of data writes.
     DLMW = "DLmw", "last-level cache misses of data writes";
     /// Conditional branches executed.
@@ -94,12 +100,34 @@ pub fn by_name(name: &str) -> Option<Event> {
     ALL.iter().copied().find(|event| event.name == name)
 }
 
+/// Which caches are simulated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Caches {
+    /// None.
+    #[default]
+    None,
+    /// First levels and a last one.
+    Two,
+    /// A second level between them, too.
+    Three,
+}
+
+impl Caches {
+    /// Whether there are any.
+    #[must_use]
+    pub fn any(self) -> bool {
+        self != Self::None
+    }
+}
+
 /// The events of a cachegrind profile, in the order of its `events:` line.
 #[must_use]
-pub fn cachegrind(cache_sim: bool, branch_sim: bool) -> Vec<Event> {
+pub fn cachegrind(caches: Caches, branch_sim: bool) -> Vec<Event> {
     let mut events = vec![IR];
-    if cache_sim {
-        events.extend([I1MR, ILMR, DR, D1MR, DLMR, DW, D1MW, DLMW]);
+    match caches {
+        Caches::None => {}
+        Caches::Two => events.extend([I1MR, ILMR, DR, D1MR, DLMR, DW, D1MW, DLMW]),
+        Caches::Three => events.extend([I1MR, I2MR, ILMR, DR, D1MR, D2MR, DLMR, DW, D1MW, D2MW, DLMW]),
     }
     if branch_sim {
         events.extend([BC, BCM, BI, BIM]);
@@ -111,10 +139,12 @@ pub fn cachegrind(cache_sim: bool, branch_sim: bool) -> Vec<Event> {
 ///
 /// The simulations beyond these add their events at the end, in the order of [`ALL`].
 #[must_use]
-pub fn callgrind(cache_sim: bool, branch_sim: bool) -> Vec<Event> {
+pub fn callgrind(caches: Caches, branch_sim: bool) -> Vec<Event> {
     let mut events = vec![IR];
-    if cache_sim {
-        events.extend([DR, DW, I1MR, D1MR, D1MW, ILMR, DLMR, DLMW]);
+    match caches {
+        Caches::None => {}
+        Caches::Two => events.extend([DR, DW, I1MR, D1MR, D1MW, ILMR, DLMR, DLMW]),
+        Caches::Three => events.extend([DR, DW, I1MR, D1MR, D1MW, I2MR, D2MR, D2MW, ILMR, DLMR, DLMW]),
     }
     if branch_sim {
         events.extend([BC, BCM, BI, BIM]);
@@ -138,8 +168,12 @@ mod tests {
     #[test]
     fn sets_have_the_order_of_the_files() {
         let names = |events: Vec<Event>| events.iter().map(|e| e.name).collect::<Vec<_>>().join(" ");
-        assert_eq!(names(cachegrind(false, false)), "Ir");
-        assert_eq!(names(cachegrind(true, true)), "Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw Bc Bcm Bi Bim");
-        assert_eq!(names(callgrind(true, true)), "Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw Bc Bcm Bi Bim");
+        assert_eq!(names(cachegrind(Caches::None, false)), "Ir");
+        let three = "Ir I1mr I2mr ILmr Dr D1mr D2mr DLmr Dw D1mw D2mw DLmw";
+        assert_eq!(names(cachegrind(Caches::Three, false)), three);
+        let three = "Ir Dr Dw I1mr D1mr D1mw I2mr D2mr D2mw ILmr DLmr DLmw Bc Bcm Bi Bim";
+        assert_eq!(names(callgrind(Caches::Three, true)), three);
+        assert_eq!(names(cachegrind(Caches::Two, true)), "Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw Bc Bcm Bi Bim");
+        assert_eq!(names(callgrind(Caches::Two, true)), "Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw Bc Bcm Bi Bim");
     }
 }

@@ -220,6 +220,13 @@ impl Beyond {
         self.at = 0;
     }
 
+    /// Whether threads have second levels.
+    #[inline]
+    #[must_use]
+    pub fn second(&self) -> bool {
+        self.levels.second.is_some()
+    }
+
     /// The address, in this process, of what a request for `addr` looks at first.
     #[inline]
     #[must_use]
@@ -253,7 +260,7 @@ impl Beyond {
                 let line_bits = second.line_bits();
                 let mut answer = Answer::Second;
                 SlotLru::each_line(line_bits, addr, size, |line, first, last| {
-                    if !self.second().is_some_and(|second| second.touch(line)) {
+                    if !self.own_second().is_some_and(|second| second.touch(line)) {
                         let had = self.load(line, (line << line_bits) + u64::from(first), last - first + 1, seen);
                         answer = answer.max(if had { Answer::Last } else { Answer::Memory });
                     }
@@ -269,7 +276,7 @@ impl Beyond {
     }
 
     #[inline]
-    fn second(&mut self) -> Option<&mut Cache> {
+    fn own_second(&mut self) -> Option<&mut Cache> {
         self.cores[self.at].second.as_mut()
     }
 
@@ -317,7 +324,7 @@ impl Beyond {
                 had
             }
         };
-        let left = self.second().and_then(|second| second.fill(line));
+        let left = self.own_second().and_then(|second| second.fill(line));
         if let Some(left) = left.filter(|_| self.levels.inclusion == Inclusion::Exclusive)
             && !self.last.touch(left)
         {

@@ -9,6 +9,9 @@
 //! are at every change, so that the first access to each is simulated. An instruction fetch that hits an old line of the
 //! last level is a reuse, too: it is memory that need not be read.
 
+use std::collections::HashMap;
+
+use crate::beyond::{Answer, Beyond, Request, Seen};
 use crate::geometry::{Geometries, Geometry};
 use crate::hierarchy::{LastLevel, Level1, Port, Served};
 use crate::lru::Lru;
@@ -94,6 +97,50 @@ impl ContextLastLevel {
             true => Served::Memory,
             false => Served::LastLevel,
         }
+    }
+}
+
+/// The levels beyond the first of one process, with contexts: those of its last level's lines.
+#[derive(Clone, Debug)]
+pub struct ContextBeyond {
+    levels: Beyond,
+    /// By line: of those that came from memory since there are contexts.
+    marks: HashMap<u64, Mark>,
+    epoch: u64,
+}
+
+impl ContextBeyond {
+    /// With what `levels` hold: all of it is of context 0, and not old before the next change.
+    #[must_use]
+    pub fn of(levels: Beyond) -> Self {
+        Self { levels, marks: HashMap::new(), epoch: 0 }
+    }
+
+    /// The levels themselves.
+    pub fn levels(&mut self) -> &mut Beyond {
+        &mut self.levels
+    }
+
+    /// A thread of the process changes its context: all lines are old.
+    pub fn change(&mut self) {
+        self.epoch += 1;
+    }
+
+    /// An access in `context` that is known to have missed its first level. As [`ContextLevel1::access`].
+    pub fn access(&mut self, request: Request, context: u32, reused: &mut impl FnMut(Level, u32)) -> Answer {
+        let Self { levels, marks, epoch } = self;
+        levels.observed(request, &mut |seen| match seen {
+            Seen::Loaded(line) => {
+                marks.insert(line, Mark { epoch: *epoch, owner: context });
+            }
+            Seen::Hit(line) => {
+                let mark = marks.entry(line).or_default();
+                if mark.epoch != *epoch {
+                    mark.epoch = *epoch;
+                    reused(Level::LastLevel, mark.owner);
+                }
+            }
+        })
     }
 }
 

@@ -5,6 +5,7 @@
 
 use cg_calls::{Packed, PackedPlaces};
 use cg_format::callgrind::EventSet;
+use cg_sim::beyond::Answer;
 use cg_sim::writeback::Outcome;
 use grind_trace::follow::bus_total;
 use grind_types::StaticEvents;
@@ -24,6 +25,38 @@ pub enum Missed {
     Indirect,
 }
 
+/// How many levels had to be asked: an access adds to so many columns of misses, those of its first level and of each one beyond
+/// that did not have it, and last that of a dirty line that it displaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Depth(u8);
+
+impl Depth {
+    /// The first level beyond had it; a branch was mispredicted.
+    pub const FIRST: Self = Self(1);
+
+    /// Its number among those that are no hits of the first level, from 0 on.
+    #[inline]
+    #[must_use]
+    pub fn index(self) -> usize {
+        usize::from(self.0).saturating_sub(1)
+    }
+}
+
+impl From<Outcome> for Depth {
+    #[inline]
+    fn from(outcome: Outcome) -> Self {
+        Self(outcome as u8)
+    }
+}
+
+impl From<(bool, Answer)> for Depth {
+    /// Of an answer, and whether there is a second level.
+    #[inline]
+    fn from((second, answer): (bool, Answer)) -> Self {
+        Self(answer as u8 + u8::from(second))
+    }
+}
+
 /// Lengths of rows that the fast loop is made for: of branches, of caches, and of both without anything else; and longer ones.
 pub const STRIDES: [usize; 5] = [5, 9, 13, 16, 24];
 
@@ -36,7 +69,7 @@ pub struct Columns {
     pub stride: usize,
     /// Dr, which Dw follows.
     pub accesses: Option<usize>,
-    /// I1mr, which those of reads, writes, and of the last level follow.
+    /// I1mr, which those of reads, writes, and of the levels beyond follow.
     misses: Option<usize>,
     /// Bc, which Bcm, Bi and Bim follow.
     branches: Option<usize>,
@@ -123,17 +156,17 @@ impl Columns {
         Packed::new([of(Some(0)), of(dr), of(dr.map(|at| at + 1)), of(bc), of(bc.map(|at| at + 2)), of(self.bus)])
     }
 
-    /// What a miss costs that `outcome` answered (anything, for branches). Zeros at the end are left out.
+    /// What a miss of this depth costs (any, for branches). Zeros at the end are left out.
     #[must_use]
-    pub fn miss(&self, missed: Missed, outcome: Outcome) -> Vec<u64> {
+    pub fn miss(&self, missed: Missed, depth: Depth) -> Vec<u64> {
         let mut costs = vec![0; self.width];
-        self.missed(missed, outcome, |event| costs[event] = 1);
+        self.missed(missed, depth, |event| costs[event] = 1);
         trimmed(costs)
     }
 
     /// The same, one column after the other.
     #[inline]
-    pub fn missed(&self, missed: Missed, outcome: Outcome, mut tell: impl FnMut(usize)) {
+    pub fn missed(&self, missed: Missed, depth: Depth, mut tell: impl FnMut(usize)) {
         let port = match missed {
             Missed::Fetch => Some(0),
             Missed::Read => Some(1),
@@ -142,15 +175,15 @@ impl Columns {
         };
         match (port, self.misses, self.branches) {
             (Some(port), Some(first), _) => {
-                (0..outcome as usize).for_each(|level| tell(first + Self::TO_LAST_LEVEL * level + port))
+                (0..usize::from(depth.0)).for_each(|level| tell(first + Self::TO_NEXT_LEVEL * level + port))
             }
             (None, _, Some(bc)) => tell(bc + if missed == Missed::Conditional { 1 } else { 3 }),
             _ => {}
         }
     }
 
-    /// From the column of misses of a first level to that of those that the last level has missed, too.
-    pub const TO_LAST_LEVEL: usize = 3;
+    /// From the column of misses of a level to that of those that the next level has missed, too.
+    pub const TO_NEXT_LEVEL: usize = 3;
 
     /// The column of each kind of [`Missed`]; for caches, of the first level.
     #[must_use]
@@ -179,6 +212,7 @@ fn trimmed(mut costs: Vec<u64>) -> Vec<u64> {
 mod tests {
     use super::*;
     use cg_format::callgrind::SystemTime;
+    use cg_format::events::Caches;
 
     fn named(events: EventSet, costs: &[u64]) -> String {
         let names = events.names();
@@ -190,7 +224,7 @@ mod tests {
     #[test]
     fn what_happens_is_booked_under_its_name() {
         let all = EventSet {
-            cache_sim: true,
+            caches: Caches::Two,
             write_back: true,
             branch_sim: true,
             cache_use: false,
@@ -203,13 +237,19 @@ mod tests {
         assert_eq!(named(all, &columns.execution(true, events)), "Ir 1, Dr 2, Dw 7, Bc 1, Bi 1, Ge 1");
         assert_eq!(columns.execution(false, StaticEvents::default()), [0; 0]);
         assert_eq!(columns.execution(true, StaticEvents::default()), [1]);
-        let miss = |what, outcome| named(all, &columns.miss(what, outcome));
+        let miss = |what, outcome: Outcome| named(all, &columns.miss(what, outcome.into()));
         assert_eq!(miss(Missed::Fetch, Outcome::LastLevel), "I1mr 1");
         assert_eq!(miss(Missed::Read, Outcome::Memory), "D1mr 1, DLmr 1");
         assert_eq!(miss(Missed::Write, Outcome::MemoryDirty), "D1mw 1, DLmw 1, DLdmw 1");
         assert_eq!(miss(Missed::Conditional, Outcome::L1), "Bcm 1");
         assert_eq!(miss(Missed::Indirect, Outcome::L1), "Bim 1");
         assert_eq!(columns.system_calls, Some(17));
+        let three = EventSet { caches: Caches::Three, ..EventSet::default() };
+        let columns = Columns::of(three);
+        let miss = |what, answer: Answer| named(three, &columns.miss(what, (true, answer).into()));
+        assert_eq!(miss(Missed::Fetch, Answer::Second), "I1mr 1");
+        assert_eq!(miss(Missed::Write, Answer::Last), "D1mw 1, D2mw 1");
+        assert_eq!(miss(Missed::Read, Answer::Memory), "D1mr 1, D2mr 1, DLmr 1");
         assert!(columns.simulated());
     }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use cg_calls::{Config, Function};
 use cg_format::callgrind::{EventSet, SystemTime, WriteOptions};
+use cg_format::events::Caches;
 use grind_session::AtStart;
 
 use crate::expand::Template;
@@ -292,9 +293,9 @@ impl Settings {
 
     /// The events of the profile; those of caches and branches are settings that cachegrind has too.
     #[must_use]
-    pub fn events(&self, cache_sim: bool, branch_sim: bool) -> EventSet {
+    pub fn events(&self, caches: Caches, branch_sim: bool) -> EventSet {
         EventSet {
-            cache_sim,
+            caches,
             write_back: self.simulate_wb,
             branch_sim,
             cache_use: self.cache_use != CacheUse::No,

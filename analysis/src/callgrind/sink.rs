@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex};
 
 use cg_calls::Config;
 use cg_format::callgrind::{EventSet, SystemTime};
-use cg_sim::Geometries;
+use cg_sim::{Geometries, Levels};
 use grind_names::made::Registry;
 use grind_trace::follow;
 use grind_trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
@@ -103,13 +103,14 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder of these events that hands parts to `dump_service`. `names` says how functions are named; `caches` are simulated.
+    /// A recorder of these events that hands parts to `dump_service`. `names` says how functions are named; `caches` are simulated, and
+    /// beyond the first level `levels`, if that is more than the last level of `caches`.
     #[must_use]
     pub fn new(
         settings: Settings,
         names: grind_symbols::Options,
         events: EventSet,
-        caches: Option<&Geometries>,
+        (caches, levels): (Option<&Geometries>, Option<&Levels>),
         dump_service: DumpService,
     ) -> Self {
         let columns = Columns::of(events);
@@ -119,7 +120,7 @@ impl Recorder {
             // Whoever asks for it has been told if it cannot be done.
             Used::new(caches, columns, settings.cache_use == CacheUse::SelfOnly, settings.uses_kept).ok()
         });
-        let simulated = (columns.simulated() && used.is_none()).then(|| Simulated::new(&settings, caches));
+        let simulated = (columns.simulated() && used.is_none()).then(|| Simulated::new(&settings, caches, levels));
         let (spaces, processes) = (HashMap::new(), HashMap::new());
         let made = Registry::default();
         Self {
@@ -224,6 +225,9 @@ impl Sink for Recorder {
             simulated: p.simulated.clone(),
             used: p.used.clone(),
         };
+        if let Some(simulated) = &mut forked.simulated {
+            simulated.forked(tid, child);
+        }
         let thread = forked.threads.remove(&tid);
         for other in forked.threads.keys().copied().collect::<Vec<_>>() {
             forked.end_thread(other);
@@ -514,6 +518,9 @@ impl Sink for Recorder {
     fn thread_ended(&mut self, pid: i32, tid: i32) {
         if let Some(p) = self.processes.get_mut(&pid) {
             p.end_thread(tid);
+            if let Some(simulated) = &mut p.simulated {
+                simulated.thread_ended(tid);
+            }
         }
     }
 

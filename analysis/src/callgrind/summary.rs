@@ -2,6 +2,7 @@
 //! them; they are almost, but not quite, those of cachegrind.
 
 use cg_format::callgrind::EventSet;
+use cg_format::events::Caches;
 use cg_format::show::commas;
 
 /// The lines; `total` has one count for each of `events`.
@@ -11,6 +12,7 @@ pub fn summary(events: EventSet, total: &[i128]) -> String {
     let of = |name: &str| names.iter().position(|n| n == name).and_then(|at| total.get(at)).copied().unwrap_or(0);
     let [ir, dr, dw] = ["Ir", "Dr", "Dw"].map(of);
     let [i1mr, d1mr, d1mw] = ["I1mr", "D1mr", "D1mw"].map(of);
+    let [i2mr, d2mr, d2mw] = ["I2mr", "D2mr", "D2mw"].map(of);
     let [ilmr, dlmr, dlmw] = ["ILmr", "DLmr", "DLmw"].map(of);
     let [bc, bcm, bi, bim] = ["Bc", "Bcm", "Bi", "Bim"].map(of);
 
@@ -37,25 +39,38 @@ pub fn summary(events: EventSet, total: &[i128]) -> String {
         String::new(),
         format!("I   refs:      {}", plain(ir)),
     ];
-    if events.cache_sim {
+    if events.caches.any() {
+        let second = |lines: &[String]| if events.caches == Caches::Three { lines.to_vec() } else { Vec::new() };
         let read_write = |r, w| parts(r, w, "rd", "wr");
         let data = |r, w| rates([(r + w, dr + dw), (r, dr), (w, dw)], ["  ", "  "]);
         let ratio = |misses: i128| format!("{:>l1$.2}%", percent(misses, ir));
+        lines.push(format!("I1  misses:    {}", plain(i1mr)));
+        lines.extend(second(&[format!("L2i misses:    {}", plain(i2mr))]));
+        lines.push(format!("LLi misses:    {}", plain(ilmr)));
+        lines.push(format!("I1  miss rate: {}", ratio(i1mr)));
+        lines.extend(second(&[format!("L2i miss rate: {}", ratio(i2mr))]));
         lines.extend([
-            format!("I1  misses:    {}", plain(i1mr)),
-            format!("LLi misses:    {}", plain(ilmr)),
-            format!("I1  miss rate: {}", ratio(i1mr)),
             format!("LLi miss rate: {}", ratio(ilmr)),
             String::new(),
             format!("D   refs:      {}", read_write(dr, dw)),
             format!("D1  misses:    {}", read_write(d1mr, d1mw)),
-            format!("LLd misses:    {}", read_write(dlmr, dlmw)),
-            format!("D1  miss rate: {}", data(d1mr, d1mw)),
-            format!("LLd miss rate: {}", data(dlmr, dlmw)),
-            String::new(),
-            format!("LL refs:       {}", read_write(i1mr + d1mr, d1mw)),
-            format!("LL misses:     {}", read_write(ilmr + dlmr, dlmw)),
         ]);
+        lines.extend(second(&[format!("L2d misses:    {}", read_write(d2mr, d2mw))]));
+        lines.push(format!("LLd misses:    {}", read_write(dlmr, dlmw)));
+        lines.push(format!("D1  miss rate: {}", data(d1mr, d1mw)));
+        lines.extend(second(&[format!("L2d miss rate: {}", data(d2mr, d2mw))]));
+        lines.extend([format!("LLd miss rate: {}", data(dlmr, dlmw)), String::new()]);
+        lines.extend(second(&[
+            format!("L2 refs:       {}", read_write(i1mr + d1mr, d1mw)),
+            format!("L2 misses:     {}", read_write(i2mr + d2mr, d2mw)),
+            String::new(),
+        ]));
+        let [refs_read, refs_write] = match events.caches {
+            Caches::Three => [i2mr + d2mr, d2mw],
+            _ => [i1mr + d1mr, d1mw],
+        };
+        lines.push(format!("LL refs:       {}", read_write(refs_read, refs_write)));
+        lines.push(format!("LL misses:     {}", read_write(ilmr + dlmr, dlmw)));
         let all = [(ilmr + dlmr + dlmw, ir + dr + dw), (ilmr + dlmr, ir + dr), (dlmw, dw)];
         lines.push(format!("LL miss rate:  {}", rates(all, ["  ", "  "])));
     }
@@ -80,7 +95,7 @@ mod tests {
     #[test]
     fn the_summary_is_the_references() {
         let events = EventSet {
-            cache_sim: true,
+            caches: Caches::Two,
             write_back: true,
             branch_sim: true,
             cache_use: false,

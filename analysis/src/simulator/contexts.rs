@@ -8,12 +8,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cg_sim::LastLevel;
-use cg_sim::context::ContextLastLevel;
+use cg_sim::beyond::{Answer, Request};
+use cg_sim::context::{ContextBeyond, ContextLastLevel};
 use cg_sim::usage::Level;
 use grind_trace::{CONTEXT_SITE, CONTEXT_WORDS, LINE_LOADED, LINE_REUSED, LINE_WORDS, Site, SiteKind};
 
-use super::{Finding, Found, HotKind, Process, Sites, accesses, missed_object, misses, word};
+use super::{BeyondFirst, Finding, Found, HotKind, Process, Sites, accesses, missed_object, misses, word};
 use crate::contexts::Reuse;
 use crate::counts::EventCounts;
 
@@ -34,12 +34,42 @@ struct Book {
     sites: HashMap<u32, EventCounts>,
 }
 
+/// What is asked for what first levels did not have, with contexts.
+#[derive(Clone, Debug)]
+enum Last {
+    Nothing,
+    Plain(Box<ContextLastLevel>),
+    Deep(Box<ContextBeyond>),
+}
+
+impl Last {
+    /// An access in `context`: whether the second and the last level did not have it. `reused`: as theirs.
+    fn missed(&mut self, request: Request, context: u32, reused: &mut impl FnMut(Level, u32)) -> Option<[bool; 2]> {
+        match self {
+            Self::Nothing => None,
+            Self::Plain(last) => Some([false, last.access(request.addr, request.size, context, reused).missed_ll()]),
+            Self::Deep(levels) => {
+                let answer = levels.access(request, context, reused);
+                Some([answer != Answer::Second, answer == Answer::Memory])
+            }
+        }
+    }
+
+    fn change(&mut self) {
+        match self {
+            Self::Nothing => {}
+            Self::Plain(last) => last.change(),
+            Self::Deep(levels) => levels.change(),
+        }
+    }
+}
+
 /// See the module's description.
 #[derive(Clone, Debug)]
 pub(super) struct Contexts {
     books: Vec<Book>,
     index: HashMap<u64, u32>,
-    last_level: Option<ContextLastLevel>,
+    last_level: Last,
     /// Index of the context that a thread changed to last.
     last: u32,
     threads: HashMap<i32, Own>,
@@ -49,11 +79,15 @@ pub(super) struct Contexts {
 
 impl Contexts {
     /// All is in context 0 so far.
-    pub(super) fn new(last_level: Option<&LastLevel>, threads: &HashSet<i32>) -> Self {
+    pub(super) fn new(beyond: BeyondFirst, threads: &HashSet<i32>) -> Self {
         Self {
             books: vec![Book { context: 0, sites: HashMap::new() }],
             index: HashMap::from([(0, 0)]),
-            last_level: last_level.map(ContextLastLevel::of),
+            last_level: match beyond {
+                BeyondFirst::Nothing => Last::Nothing,
+                BeyondFirst::Plain(last_level) => Last::Plain(Box::new(ContextLastLevel::of(&last_level))),
+                BeyondFirst::Deep(levels) => Last::Deep(Box::new(ContextBeyond::of(*levels))),
+            },
             last: 0,
             threads: threads.iter().map(|tid| (*tid, Own::default())).collect(),
             reuse: Default::default(),
@@ -65,6 +99,9 @@ impl Contexts {
         let thread = self.threads.remove(&tid);
         self.threads.clear();
         self.threads.extend(thread.map(|t| (child, t)));
+        if let Last::Deep(levels) = &mut self.last_level {
+            levels.levels().forked(tid, child);
+        }
     }
 
     /// Nothing has been found so far; caches and contexts are as they are.
@@ -75,6 +112,9 @@ impl Contexts {
 
     pub(super) fn thread_ended(&mut self, tid: i32) {
         self.threads.remove(&tid);
+        if let Last::Deep(levels) = &mut self.last_level {
+            levels.levels().ended(tid);
+        }
     }
 
     fn index_of(&mut self, context: u64) -> u32 {
@@ -97,10 +137,8 @@ impl Contexts {
         if began {
             return;
         }
-        if std::mem::replace(&mut self.last, to) != to
-            && let Some(last_level) = &mut self.last_level
-        {
-            last_level.change();
+        if std::mem::replace(&mut self.last, to) != to {
+            self.last_level.change();
         }
     }
 
@@ -127,6 +165,9 @@ pub(super) fn records(p: &mut Process, sites: &Sites, tid: i32, words: &[u32]) {
     let Some(contexts) = &mut p.contexts else { return };
     let mut began = !contexts.threads.contains_key(&tid);
     contexts.threads.entry(tid).or_default();
+    if let Last::Deep(levels) = &mut contexts.last_level {
+        levels.levels().run(tid);
+    }
     let mut rest = words;
     while let Some((&site, operands)) = rest.split_first() {
         if site == CONTEXT_SITE {
@@ -169,7 +210,7 @@ pub(super) fn records(p: &mut Process, sites: &Sites, tid: i32, words: &[u32]) {
         rest = after;
         let (addr, size) = match (hot.kind, kind) {
             (HotKind::Branch, _) => {
-                count(site, &misses(kind, 1, 0));
+                count(site, &misses(kind, [1, 0, 0]));
                 continue;
             }
             (HotKind::Fetch, _) => (hot.addr, hot.size),
@@ -182,16 +223,18 @@ pub(super) fn records(p: &mut Process, sites: &Sites, tid: i32, words: &[u32]) {
                 continue;
             }
         };
-        let Some(ll) = last_level else { return };
+        let data = !matches!(hot.kind, HotKind::Fetch);
+        let request = Request { instruction: hot.addr, addr, size: size.into(), data };
         let mut old = 0;
-        let served = ll.access(addr, size.into(), context, &mut |_: Level, owner| {
+        let missed = last_level.missed(request, context, &mut |_: Level, owner| {
             old += 1;
             *reuse[1].entry((context, owner)).or_default() += 1;
         });
-        if let Some(objects) = p.objects.as_mut().filter(|_| !matches!(hot.kind, HotKind::Fetch)) {
-            missed_object(objects, sites, site, addr, served.missed_ll());
+        let Some([missed_second, missed_ll]) = missed else { return };
+        if let Some(objects) = p.objects.as_mut().filter(|_| data) {
+            missed_object(objects, sites, site, addr, missed_ll);
         }
-        let mut counts = misses(kind, 1, served.missed_ll().into());
+        let mut counts = misses(kind, [1, missed_second.into(), missed_ll.into()]);
         counts.oc_ll = old;
         count(site, &counts);
     }

@@ -1,18 +1,18 @@
 //! Which events a run counts, in the order of its `events:` line, which is not cachegrind's.
 
 use super::model::EventType;
-use crate::events::{self, Event};
+use crate::events::{self, Caches, Event};
 
 /// What a run counts beside instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventSet {
     /// Accesses and misses of the simulated caches.
-    pub cache_sim: bool,
-    /// Dirty lines that misses evict; only with `cache_sim`.
+    pub caches: Caches,
+    /// Dirty lines that misses evict; only with two levels of caches.
     pub write_back: bool,
     /// Branches and their mispredictions.
     pub branch_sim: bool,
-    /// How well cache lines are used; only with `cache_sim`.
+    /// How well cache lines are used; only with two levels of caches.
     pub cache_use: bool,
     /// Locked instructions.
     pub bus: bool,
@@ -35,14 +35,14 @@ impl EventSet {
     /// The events, in the order of the file.
     #[must_use]
     pub fn events(&self) -> Vec<Event> {
-        let mut list = events::callgrind(self.cache_sim, false);
-        if self.cache_sim && self.write_back {
+        let mut list = events::callgrind(self.caches, false);
+        if self.caches == Caches::Two && self.write_back {
             list.extend([events::ILDMR, events::DLDMR, events::DLDMW]);
         }
         if self.branch_sim {
             list.extend([events::BC, events::BCM, events::BI, events::BIM]);
         }
-        if self.cache_sim && self.cache_use {
+        if self.caches == Caches::Two && self.cache_use {
             list.extend([events::AC_COST1, events::SP_LOSS1, events::AC_COST2, events::SP_LOSS2]);
         }
         if self.bus {
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn all_events_have_the_order_of_the_file() {
         let all = EventSet {
-            cache_sim: true,
+            caches: Caches::Two,
             write_back: true,
             branch_sim: true,
             cache_use: true,
@@ -104,6 +104,6 @@ mod tests {
         let some = EventSet { write_back: true, bus: true, ..EventSet::default() };
         assert_eq!(some.names().join(" "), "Ir Ge");
         let branches = EventSet { branch_sim: true, ..EventSet::default() };
-        assert_eq!(branches.events(), events::callgrind(false, true));
+        assert_eq!(branches.events(), events::callgrind(Caches::None, true));
     }
 }

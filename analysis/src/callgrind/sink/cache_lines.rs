@@ -289,7 +289,7 @@ impl Used {
                         _ => (Outcome::LastLevel, misses[0]),
                     };
                     calls.block(miss);
-                    columns.missed(missed, outcome, |event| now[event] += 1);
+                    columns.missed(missed, outcome.into(), |event| now[event] += 1);
                     at += LineReplaced::WORDS;
                     continue;
                 }

@@ -2,18 +2,19 @@
 //!
 //! Invariant: sites are only added; a site has a place once it has missed, and keeps it.
 
+use cg_sim::beyond::Request;
 use cg_sim::writeback::{Outcome, WriteBackLastLevel};
-use cg_sim::{Geometries, LastLevel};
+use cg_sim::{Beyond, Geometries, LastLevel, Levels};
 use grind_trace::{Done, Site, SiteKind};
 use grind_types::own_memory;
 
 use super::Settings;
-use crate::callgrind::columns::Missed;
+use crate::callgrind::columns::{Depth, Missed};
 
 /// The counter of a miss that has not happened yet; the place of a site that has not missed.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// The last level of a process.
+/// The levels beyond the first of a process.
 #[derive(Clone, Debug)]
 pub(super) enum Last {
     /// No caches are simulated.
@@ -21,21 +22,40 @@ pub(super) enum Last {
     Plain(LastLevel),
     /// It is written back, or there is a prefetcher.
     Elaborate(WriteBackLastLevel),
+    /// There are several levels, or another policy.
+    Deep(Box<Beyond>),
 }
 
 impl Last {
-    /// What has answered an access that the first level did not.
+    /// How deep an access of a site went that the first level did not have.
     #[inline]
-    pub(super) fn missed(&mut self, addr: u64, size: u16, write: bool) -> Outcome {
+    pub(super) fn missed(&mut self, known: &Known, addr: u64, size: u16) -> Depth {
         match self {
-            Self::Absent => Outcome::LastLevel,
-            Self::Plain(level) => match level.access(addr, size.into()).missed_ll() {
-                true => Outcome::Memory,
-                false => Outcome::LastLevel,
-            },
-            Self::Elaborate(level) => level.reached(addr, size.into(), write),
+            Self::Absent => Depth::FIRST,
+            Self::Plain(level) => plain(level, addr, size).into(),
+            Self::Elaborate(level) => level.reached(addr, size.into(), known.missed == Missed::Write).into(),
+            Self::Deep(levels) => deep(levels, known, addr, size),
         }
     }
+
+    /// From here on accesses are those of this thread.
+    pub(super) fn run(&mut self, tid: i32) {
+        if let Self::Deep(levels) = self {
+            levels.run(tid);
+        }
+    }
+}
+
+#[inline]
+pub(super) fn plain(level: &mut LastLevel, addr: u64, size: u16) -> Outcome {
+    if level.access(addr, size.into()).missed_ll() { Outcome::Memory } else { Outcome::LastLevel }
+}
+
+#[inline]
+pub(super) fn deep(levels: &mut Beyond, known: &Known, addr: u64, size: u16) -> Depth {
+    let data = known.missed != Missed::Fetch;
+    let answer = levels.access(Request { instruction: known.addr, addr, size: size.into(), data });
+    (levels.second(), answer).into()
 }
 
 /// What a record of a site is.
@@ -90,12 +110,13 @@ pub(super) struct Simulated {
 
 impl Simulated {
     /// Empty caches, if there are any.
-    pub(super) fn new(settings: &Settings, caches: Option<&Geometries>) -> Self {
+    pub(super) fn new(settings: &Settings, caches: Option<&Geometries>, levels: Option<&Levels>) -> Self {
         let last = match caches {
             None => Last::Absent,
             Some(caches) if settings.simulate_wb || settings.simulate_hwpref => {
                 Last::Elaborate(WriteBackLastLevel::new(caches, settings.simulate_wb, settings.simulate_hwpref))
             }
+            Some(_) if let Some(levels) = levels => Last::Deep(Box::new(Beyond::new(levels))),
             Some(caches) => Last::Plain(LastLevel::new(caches)),
         };
         let most = caches.map_or(u32::MAX, Geometries::min_line).min(u16::MAX.into()) as u16;
@@ -108,10 +129,26 @@ impl Simulated {
         self.last = (*self.empty).clone();
     }
 
+    /// A copy of the process goes on with one thread, which has what `tid` has.
+    pub(super) fn forked(&mut self, tid: i32, child: i32) {
+        if let Last::Deep(levels) = &mut self.last {
+            levels.forked(tid, child);
+        }
+    }
+
+    /// What the thread has of its own is gone.
+    pub(super) fn thread_ended(&mut self, tid: i32) {
+        if let Last::Deep(levels) = &mut self.last {
+            levels.ended(tid);
+        }
+    }
+
     /// Asks for large pages for the tables.
     pub(super) fn prefer_large_pages(&self) {
-        if let Last::Plain(level) = &self.last {
-            own_memory::prefer_large_pages_within(level.addresses());
+        match &self.last {
+            Last::Plain(level) => own_memory::prefer_large_pages_within(level.addresses()),
+            Last::Deep(levels) => own_memory::prefer_large_pages_within(levels.addresses()),
+            Last::Absent | Last::Elaborate(_) => {}
         }
     }
 

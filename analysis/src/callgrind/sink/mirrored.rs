@@ -8,20 +8,19 @@
 //! thread at a stop, so they all belong to the frames that were shown at the last one.
 
 use cg_calls::Calls;
-use cg_sim::LastLevel;
-use cg_sim::writeback::Outcome;
+use cg_sim::{Beyond, LastLevel};
 use grind_trace::follow::{self, FRAME_TOLD, FRAME_WORDS, NO_CALL_EDGE, Names};
 use grind_trace::{Done, SiteKind};
 use grind_types::own_memory;
 
 use super::super::code::Catalogue;
-use super::last_level::{Known, Last, Simulated, What};
+use super::last_level::{self, Known, Last, Simulated, What};
 use super::meaning::word;
 use super::process::Process;
 use super::repeated::repeated;
 use super::thread::Thread;
 use super::{Recorder, Space};
-use crate::callgrind::columns::{Columns, Missed};
+use crate::callgrind::columns::{Columns, Depth, Missed};
 use crate::simulator::AHEAD;
 
 impl Recorder {
@@ -29,6 +28,7 @@ impl Recorder {
     pub(super) fn follow_misses(&mut self, pid: i32, tid: i32, names: &Names, words: &[u32]) {
         let _ = self.with_followed(pid, tid, |p, t, catalogue, space| {
             let Some(mut simulated) = p.simulated.take() else { return };
+            simulated.last.run(tid);
             let mut at = Records { rest: words, ahead: words };
             loop {
                 if at.ahead.len() >= at.rest.len() {
@@ -36,10 +36,10 @@ impl Recorder {
                     (0..AHEAD).for_each(|_| simulated.look_ahead(t, &mut at));
                 }
                 match simulated.ordinary(t, p.columns, &mut at) {
-                    Some((site, missed, outcome)) => {
-                        p.missed_first(&mut simulated, t, catalogue, (site, outcome));
+                    Some((site, missed, depth)) => {
+                        p.missed_first(&mut simulated, t, catalogue, (site, depth));
                         if t.calls.collecting() {
-                            p.columns.missed(missed, outcome, |event| t.now[event] += 1);
+                            p.columns.missed(missed, depth, |event| t.now[event] += 1);
                         }
                     }
                     None => {
@@ -54,6 +54,38 @@ impl Recorder {
     }
 }
 
+/// What is asked for what the first level did not have, where many ordinary records are gone through.
+trait Asked {
+    /// How deep an access of a site went.
+    fn missed(&mut self, known: &Known, addr: u64, size: u16) -> Depth;
+    /// The address, in this process, of what an access at `addr` looks at first.
+    fn address(&self, addr: u64) -> usize;
+}
+
+impl Asked for LastLevel {
+    #[inline(always)]
+    fn missed(&mut self, _: &Known, addr: u64, size: u16) -> Depth {
+        last_level::plain(self, addr, size).into()
+    }
+
+    #[inline(always)]
+    fn address(&self, addr: u64) -> usize {
+        LastLevel::address(self, addr)
+    }
+}
+
+impl Asked for Beyond {
+    #[inline(always)]
+    fn missed(&mut self, known: &Known, addr: u64, size: u16) -> Depth {
+        last_level::deep(self, known, addr, size)
+    }
+
+    #[inline(always)]
+    fn address(&self, addr: u64) -> usize {
+        Beyond::address(self, addr)
+    }
+}
+
 /// Records that are left, and those of them whose needs nobody has asked for yet.
 struct Records<'w> {
     rest: &'w [u32],
@@ -63,7 +95,7 @@ struct Records<'w> {
 impl Records<'_> {
     /// Asks for what the next record of those that are ahead will need. Goes no further than to one that is not ordinary.
     #[inline(always)]
-    fn look_ahead(&mut self, known: &[Known], level: &LastLevel, calls: &Calls) {
+    fn look_ahead(&mut self, known: &[Known], level: &impl Asked, calls: &Calls) {
         let Some((&number, operands)) = self.ahead.split_first() else { return };
         if number & FRAME_TOLD != 0 {
             self.ahead = operands.get(FRAME_WORDS - 1..).unwrap_or_default();
@@ -87,18 +119,33 @@ impl Records<'_> {
 }
 
 impl Simulated {
-    /// As [`Records::look_ahead`], where the last level is one that can be asked.
+    /// As [`Records::look_ahead`], where there are levels that can be asked.
     fn look_ahead(&self, t: &Thread, at: &mut Records) {
-        if let Last::Plain(level) = &self.last {
-            at.look_ahead(&self.known, level, &t.calls);
+        match &self.last {
+            Last::Plain(level) => at.look_ahead(&self.known, level, &t.calls),
+            Last::Deep(levels) => at.look_ahead(&self.known, &**levels, &t.calls),
+            Last::Absent | Last::Elaborate(_) => {}
         }
     }
 
     /// Goes through ordinary records, up to one that is none, or to a miss that is to be counted for what runs for the first time.
     /// Returns that, which is not among those that are left any more.
-    fn ordinary(&mut self, t: &mut Thread, columns: Columns, at: &mut Records) -> Option<(u32, Missed, Outcome)> {
+    fn ordinary(&mut self, t: &mut Thread, columns: Columns, at: &mut Records) -> Option<(u32, Missed, Depth)> {
+        match &mut self.last {
+            Last::Plain(level) => Self::ordinary_of(&self.known, level, t, columns, at),
+            Last::Deep(levels) => Self::ordinary_of(&self.known, &mut **levels, t, columns, at),
+            Last::Absent | Last::Elaborate(_) => None,
+        }
+    }
+
+    fn ordinary_of(
+        sites: &[Known],
+        level: &mut impl Asked,
+        t: &mut Thread,
+        columns: Columns,
+        at: &mut Records,
+    ) -> Option<(u32, Missed, Depth)> {
         let places = columns.first_missed();
-        let Last::Plain(level) = &mut self.last else { return None };
         loop {
             let (&number, operands) = at.rest.split_first()?;
             if number & FRAME_TOLD != 0 {
@@ -110,10 +157,10 @@ impl Simulated {
                     return None;
                 }
                 at.rest = after;
-                at.look_ahead(&self.known, level, &t.calls);
+                at.look_ahead(sites, level, &t.calls);
                 continue;
             }
-            let known = *self.known.get(number as usize)?;
+            let known = *sites.get(number as usize)?;
             let (addr, after) = match (known.what, operands) {
                 (What::Fetch, _) => (Some(known.addr), operands),
                 (What::Access, [low, high, after @ ..]) => (Some(word(*low, *high)), after),
@@ -121,20 +168,17 @@ impl Simulated {
                 _ => return None,
             };
             at.rest = after;
-            at.look_ahead(&self.known, level, &t.calls);
-            let memory = addr.is_some_and(|addr| level.access(addr, known.size.into()).missed_ll());
-            if !t.calls.missed_again(known.place, usize::from(memory), &t.now) {
-                let outcome = if memory { Outcome::Memory } else { Outcome::LastLevel };
-                return Some((number, known.missed, outcome));
+            at.look_ahead(sites, level, &t.calls);
+            let depth = addr.map_or(Depth::FIRST, |addr| level.missed(&known, addr, known.size));
+            if !t.calls.missed_again(known.place, depth.index(), &t.now) {
+                return Some((number, known.missed, depth));
             }
             if !t.calls.collecting() {
                 continue;
             }
             let column = places[known.missed as usize];
             t.now[column] += 1;
-            if memory {
-                t.now[column + Columns::TO_LAST_LEVEL] += 1;
-            }
+            (1..=depth.index()).for_each(|level| t.now[column + Columns::TO_NEXT_LEVEL * level] += 1);
         }
     }
 }
@@ -164,17 +208,16 @@ impl Process {
         }
         let known = *simulated.known.get(number as usize)?;
         let missed = known.missed;
-        let write = missed == Missed::Write;
-        let (outcome, rest) = match known.what {
-            What::Branch => (Outcome::LastLevel, operands),
-            What::Fetch => (simulated.last.missed(known.addr, known.size, false), operands),
+        let (depth, rest) = match known.what {
+            What::Branch => (Depth::FIRST, operands),
+            What::Fetch => (simulated.last.missed(&known, known.addr, known.size), operands),
             What::Access => {
                 let ([low, high], rest) = operands.split_first_chunk()?;
-                (simulated.last.missed(word(*low, *high), known.size, write), rest)
+                (simulated.last.missed(&known, word(*low, *high), known.size), rest)
             }
             What::Sized => {
                 let ([low, high, size], rest) = operands.split_first_chunk()?;
-                (simulated.last.missed(word(*low, *high), *size as u16, write), rest)
+                (simulated.last.missed(&known, word(*low, *high), *size as u16), rest)
             }
             What::Repeated | What::Special => {
                 let addr = known.addr;
@@ -196,13 +239,12 @@ impl Process {
             }
             What::Told | What::Stretch => return None,
         };
-        let which = (outcome as usize).saturating_sub(1);
-        if !t.calls.missed_again(known.place, which, &t.now) {
-            self.missed_first(simulated, t, catalogue, (number, outcome));
+        if !t.calls.missed_again(known.place, depth.index(), &t.now) {
+            self.missed_first(simulated, t, catalogue, (number, depth));
         }
         // What the counter costs, but one or two columns, not all of them.
         if t.calls.collecting() {
-            self.columns.missed(missed, outcome, |event| t.now[event] += 1);
+            self.columns.missed(missed, depth, |event| t.now[event] += 1);
         }
         Some(rest)
     }
@@ -215,12 +257,12 @@ impl Process {
         simulated: &mut Simulated,
         t: &mut Thread,
         catalogue: &mut Catalogue,
-        (site, outcome): (u32, Outcome),
+        (site, depth): (u32, Depth),
     ) {
-        let counter = self.counter_of_miss(simulated, catalogue, site, outcome);
+        let counter = self.counter_of_miss(simulated, catalogue, site, depth);
         let width = t.now.len();
         let costs = &self.costs[counter as usize * width..][..width];
         let place = simulated.known[site as usize].place;
-        t.calls.missed((place, (outcome as usize).saturating_sub(1)), counter, costs, &t.now);
+        t.calls.missed((place, depth.index()), counter, costs, &t.now);
     }
 }

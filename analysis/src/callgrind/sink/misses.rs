@@ -4,13 +4,13 @@
 //! Invariant: a cost is added to the thread's totals and booked on the running function at the same time.
 
 use cg_calls::JumpKind;
-use cg_sim::writeback::Outcome;
 
 use super::super::code::Catalogue;
 use super::last_level::{NONE, Simulated};
 use super::meaning::{Hot, Kind, NOTHING, word};
 use super::process::Process;
 use super::thread::Thread;
+use crate::callgrind::columns::Depth;
 
 impl Process {
     /// A site has missed its first level (or mispredicted its branch).
@@ -20,9 +20,9 @@ impl Process {
         t: &mut Thread,
         catalogue: &mut Catalogue,
         site: u32,
-        outcome: Outcome,
+        depth: Depth,
     ) {
-        let counter = self.counter_of_miss(simulated, catalogue, site, outcome);
+        let counter = self.counter_of_miss(simulated, catalogue, site, depth);
         spend(t, counter, &self.costs);
     }
 
@@ -33,16 +33,16 @@ impl Process {
         simulated: &mut Simulated,
         catalogue: &mut Catalogue,
         site: u32,
-        outcome: Outcome,
+        depth: Depth,
     ) -> u32 {
         let known = &mut simulated.known[site as usize];
         if known.place == NONE {
             known.place = simulated.counters.len() as u32;
             simulated.counters.push([NONE; 3]);
         }
-        let counter = &mut simulated.counters[known.place as usize][(outcome as usize).saturating_sub(1)];
+        let counter = &mut simulated.counters[known.place as usize][depth.index()];
         if *counter == NONE {
-            let costs = self.columns.miss(known.missed, outcome);
+            let costs = self.columns.miss(known.missed, depth);
             *counter = self.add_counter_at(catalogue, known.addr, costs);
         }
         *counter

@@ -6,7 +6,6 @@
 //! what runs changes where a block has been told. What the simulation keeps (the last level) goes on while nothing is
 //! collected; only instrumentation that is switched off empties it, as in the reference.
 
-use cg_sim::writeback::Outcome;
 use grind_trace::{Done, SiteKind};
 
 use super::super::code::Catalogue;
@@ -17,7 +16,7 @@ use super::misses::{spend, told};
 use super::process::Process;
 use super::repeated::repeated;
 use super::thread::Thread;
-use crate::callgrind::columns::Missed;
+use crate::callgrind::columns::Depth;
 
 impl Process {
     /// Goes through records up to one after which a function asks for something, or a part is due; returns what is left.
@@ -30,6 +29,7 @@ impl Process {
     ) -> &'w [u32] {
         // Out of their places, so that nothing has to be looked for at each record.
         let (Some(mut simulated), Some(mut t)) = (self.simulated.take(), self.threads.remove(&tid)) else { return &[] };
+        simulated.last.run(tid);
         let rest = self.go_through(&mut simulated, &mut t, catalogue, space, words);
         self.threads.insert(tid, t);
         self.simulated = Some(simulated);
@@ -65,7 +65,7 @@ impl Process {
                 let told = self.hot.get(number as usize).filter(|hot| hot.counter != NOTHING);
                 t.calls.begin(catalogue, told.map_or(known.addr, |hot| self.counters[hot.counter as usize].start));
             }
-            let outcome = match known.what {
+            let depth = match known.what {
                 What::Told => {
                     let Some(hot) = self.hot.get(number as usize) else { return &[] };
                     if t.blocks >= t.pause && hot.counter != NOTHING {
@@ -82,21 +82,21 @@ impl Process {
                 }
                 What::Branch => {
                     rest = operands;
-                    Outcome::LastLevel
+                    Depth::FIRST
                 }
                 What::Fetch => {
                     rest = operands;
-                    simulated.last.missed(known.addr, known.size, false)
+                    simulated.last.missed(known, known.addr, known.size)
                 }
                 What::Access => {
                     let Some(([low, high], after)) = operands.split_first_chunk() else { return &[] };
                     rest = after;
-                    simulated.last.missed(word(*low, *high), known.size, known.missed == Missed::Write)
+                    simulated.last.missed(known, word(*low, *high), known.size)
                 }
                 What::Sized => {
                     let Some(([low, high, size], after)) = operands.split_first_chunk() else { return &[] };
                     rest = after;
-                    simulated.last.missed(word(*low, *high), *size as u16, known.missed == Missed::Write)
+                    simulated.last.missed(known, word(*low, *high), *size as u16)
                 }
                 What::Repeated | What::Special => {
                     let kind = space.sites[number as usize].kind;
@@ -129,7 +129,7 @@ impl Process {
                     continue;
                 }
             };
-            self.missed(simulated, t, catalogue, number, outcome);
+            self.missed(simulated, t, catalogue, number, depth);
         }
     }
 
@@ -146,16 +146,14 @@ impl Process {
         let steps = std::mem::take(&mut self.steps);
         let miss = |number: u32, words: &[u32], now: &mut [u64; W]| {
             let known = simulated.known.get(number as usize)?;
-            let (outcome, length) = match (known.what, words) {
-                (What::Branch, _) => (Outcome::LastLevel, 1),
-                (What::Fetch, _) => (simulated.last.missed(known.addr, known.size, false), 1),
-                (What::Access, [_, low, high, ..]) => {
-                    (simulated.last.missed(word(*low, *high), known.size, known.missed == Missed::Write), 3)
-                }
+            let (depth, length) = match (known.what, words) {
+                (What::Branch, _) => (Depth::FIRST, 1),
+                (What::Fetch, _) => (simulated.last.missed(known, known.addr, known.size), 1),
+                (What::Access, [_, low, high, ..]) => (simulated.last.missed(known, word(*low, *high), known.size), 3),
                 _ => return None,
             };
-            self.columns.missed(known.missed, outcome, |event| now[event] += 1);
-            Some((self.counter_of_miss(simulated, catalogue, number, outcome), length))
+            self.columns.missed(known.missed, depth, |event| now[event] += 1);
+            Some((self.counter_of_miss(simulated, catalogue, number, depth), length))
         };
         let done = t.calls.fast_path_wide(&places, &steps, words, &mut t.now, &mut t.blocks, miss);
         self.steps = steps;

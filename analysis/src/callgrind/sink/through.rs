@@ -31,7 +31,7 @@ impl Process {
         let mut touch = |site: u32, addr: u64, size: u16| {
             let outcome = touch(simulated, t, site, addr, size);
             if outcome != Outcome::L1 {
-                self.missed(simulated, t, catalogue, site, outcome);
+                self.missed(simulated, t, catalogue, site, outcome.into());
             }
         };
         let site = space.sites[number as usize];

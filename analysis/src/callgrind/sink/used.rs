@@ -315,12 +315,12 @@ impl Process {
         let loader = &mut used.loaders[site as usize];
         if loader.misses[which] == NO_COUNTER {
             for (which, outcome) in outcomes.into_iter().enumerate() {
-                let costs = self.columns.miss(missed, outcome);
+                let costs = self.columns.miss(missed, outcome.into());
                 loader.misses[which] = self.add_counter_at(catalogue, loader.addr, costs);
             }
         }
         t.calls.block(loader.misses[which]);
-        self.columns.missed(missed, outcomes[which], |event| t.now[event] += 1);
+        self.columns.missed(missed, outcomes[which].into(), |event| t.now[event] += 1);
     }
 
     /// A repeated instruction, which was fetched once, has told how often it has been executed in all; `before`: the last time.
