@@ -160,6 +160,7 @@ fn act(invocation: Invocation, args: &[OsString]) -> Result<Ending, anyhow::Erro
     };
     match request {
         Request::Help { debug } => print(&manual::help(invocation, debug)),
+        Request::Machines => print(&options::levels::machines()),
         Request::HelpDynamic => print("No option can be changed while the program runs.\n"),
         Request::Version { verbose } => print(&format!("{}\n", invocation.version(verbose))),
         Request::Run(options, program, warnings) => {
@@ -269,6 +270,9 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
     }
     let simulator = (!callgrind && simulation.trace().any()).then(|| Simulator::new(simulation.caches));
     let (mut simulator, findings) = simulator.unzip();
+    if let Some(simulator) = &mut simulator {
+        simulator.with_levels(simulation.levels);
+    }
     if let Some(simulator) = simulator.as_mut().filter(|_| options.tree.is_some()) {
         simulator.forks_count_anew();
     }
@@ -276,11 +280,12 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         simulator.find_objects(Reader::new(options.names()));
         runner.watch(options.names());
     }
-    let (caches, descriptions) = (simulation.caches, simulation.descriptions());
+    let (caches, levels) = (simulation.caches, simulation.levels);
+    let (counted, descriptions) = (simulation.events().caches, simulation.descriptions());
     runner.simulate(simulation, findings.unwrap_or_default());
     let exit = match simulator {
         _ if callgrind => {
-            let events = options.callgrind.events(caches.is_some(), options.branch_sim);
+            let events = options.callgrind.events(counted, options.branch_sim);
             let about = About {
                 creator: invocation.creator(),
                 events,
@@ -290,9 +295,9 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
             };
             let dump_service = DumpService::new(about);
             let control_requests = options.callgrind.clone();
-            let recorder =
-                Recorder::new(control_requests, options.names(), events, caches.as_ref(), dump_service.clone())
-                    .with_made(runner.made());
+            let caches = (caches.as_ref(), levels.as_ref());
+            let recorder = Recorder::new(control_requests, options.names(), events, caches, dump_service.clone())
+                .with_made(runner.made());
             runner.record_calls(dump_service, events.names());
             if let Some(every) = options.dump_every {
                 runner.writes_parts(Timeline::new(every));

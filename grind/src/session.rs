@@ -427,7 +427,7 @@ impl Session for Runner<'_> {
         let cycles = self.cycles.take();
         let mut events = self.simulation.events();
         // All processes of a file have the same events.
-        events.contexts = events.cache && !report.contexts.is_empty() && self.tree.is_none();
+        events.contexts = events.caches.any() && !report.contexts.is_empty() && self.tree.is_none();
         let table = |instructions, context: Option<u64>| {
             let mut counts = CountTable::new(events, instructions).with_cycles(cycles.as_ref());
             for found in found.findings.iter().filter(|f| context.is_none_or(|c| f.context == c)) {

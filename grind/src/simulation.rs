@@ -5,10 +5,14 @@
 
 use std::fmt;
 
+use cg_format::events::Caches;
 use cg_format::show::commas;
+use cg_sim::beyond::{Clash, Inclusion};
 use cg_sim::host::{self, Unsupported};
+use cg_sim::policy::Policy;
+use cg_sim::prefetch::Prefetch;
 use cg_sim::usage::{LinesDiffer, Usage};
-use cg_sim::{Geometries, Geometry};
+use cg_sim::{Geometries, Geometry, Levels};
 use grind_analysis::callgrind::settings::CacheUse;
 use grind_analysis::counts::Events;
 use grind_trace::{EveryAccess, FirstLevel, TraceSettings};
@@ -20,6 +24,8 @@ use crate::options::{Options, Tool};
 pub struct Simulation {
     /// The simulated caches; `None`: none are.
     pub caches: Option<Geometries>,
+    /// The levels beyond the first, if they are more than the last level of these.
+    pub levels: Option<Levels>,
     /// Whether branch prediction is simulated.
     pub branches: bool,
     /// Every access is told, and simulated by whoever follows the calls.
@@ -52,6 +58,12 @@ pub enum Impossible {
     },
     /// There are no misses by data object.
     Objects,
+    /// There are no levels without caches; the option that asks for them.
+    NoCaches(&'static str),
+    /// Levels that make no sense together.
+    Levels(Clash),
+    /// A model that knows two levels only; the option that asks for it.
+    TwoLevels(&'static str),
     /// The use of lines cannot be added up over lines of different sizes.
     Uses(LinesDiffer),
     /// A first-level cache has more lines than a thread has room for.
@@ -75,6 +87,13 @@ impl fmt::Display for Impossible {
                 if *tool == Tool::Callgrind { "Callgrind" } else { "Cachegrind" }
             ),
             Self::Objects => write!(f, "--objects=yes tells where misses of simulated caches are: add --cache-sim=yes"),
+            Self::NoCaches(option) => write!(f, "{option} is of simulated caches: add --cache-sim=yes"),
+            Self::Levels(clash) => clash.fmt(f),
+            Self::TwoLevels(option) => write!(
+                f,
+                "{option} is a model of I1, D1 and an LL that replaces the line used longest ago: leave out --L2, --inclusion, \
+                 --prefetcher, --machine and the policy of --LL"
+            ),
             Self::Uses(differ) => write!(f, "--cacheuse: {differ}; use --I1, --D1 and --LL"),
             Self::Large { option, lines } => write!(
                 f,
@@ -101,10 +120,14 @@ impl Simulation {
     fn with(options: &Options, cpuid: host::Cpuid<'_>, avx: bool) -> Result<Self, Impossible> {
         let mut simulation = Self { branches: options.branch_sim, tool: options.tool, ..Self::default() };
         if !options.cache_sim {
-            return if options.objects { Err(Impossible::Objects) } else { Ok(simulation) };
+            return match options.levels.option() {
+                _ if options.objects => Err(Impossible::Objects),
+                Some(option) => Err(Impossible::NoCaches(option)),
+                None => Ok(simulation),
+            };
         }
         simulation.objects = options.objects;
-        let found = host::configure(options.caches, cpuid).map_err(Impossible::Host)?;
+        let found = host::configure(options.levels.given(options.caches), cpuid).map_err(Impossible::Host)?;
         // Wider registers exist with `--cpu=host`; their accesses to three lines are simulated all the same.
         let register = if avx { 32 } else { 16 };
         let line = found.geometries.min_line();
@@ -116,6 +139,17 @@ impl Simulation {
         // With a last level that is written back, writes reach it that hit the first one.
         simulation.every = uses || callgrind.is_some_and(|c| c.simulate_wb);
         simulation.uses = uses;
+        let levels = options.levels.levels(options.caches, found.geometries.ll);
+        levels.check().map_err(Impossible::Levels)?;
+        let two_levels = callgrind.and_then(|c| {
+            let models =
+                [(c.simulate_wb, "--simulate-wb"), (c.simulate_hwpref, "--simulate-hwpref"), (uses, "--cacheuse")];
+            models.into_iter().find_map(|(asked, option)| asked.then_some(option))
+        });
+        simulation.levels = (!levels.plain()).then_some(levels);
+        if let (Some(_), Some(option)) = (simulation.levels, two_levels) {
+            return Err(Impossible::TwoLevels(option));
+        }
         if uses {
             Usage::new(&found.geometries).map_err(Impossible::Uses)?;
         }
@@ -134,7 +168,24 @@ impl Simulation {
     /// The events that it counts.
     #[must_use]
     pub fn events(&self) -> Events {
-        Events { cache: self.caches.is_some(), branch: self.branches, contexts: false }
+        Events { caches: self.counted(), branch: self.branches, contexts: false }
+    }
+
+    fn counted(&self) -> Caches {
+        match (self.caches, self.levels.and_then(|levels| levels.second)) {
+            (None, _) => Caches::None,
+            (Some(_), None) => Caches::Two,
+            (Some(_), Some(_)) => Caches::Three,
+        }
+    }
+
+    /// The caches, by name, and their policies.
+    fn all(&self) -> Vec<(&'static str, Geometry, Policy)> {
+        let Some(Geometries { i1, d1, ll }) = self.caches else { return Vec::new() };
+        let second = self.levels.and_then(|levels| levels.second).map(|(shape, policy)| ("L2", shape, policy));
+        let last = self.levels.map_or(Policy::Lru, |levels| levels.last.1);
+        let first = [("I1", i1, Policy::Lru), ("D1", d1, Policy::Lru)];
+        first.into_iter().chain(second).chain([("LL", ll, last)]).collect()
     }
 
     /// What the engine has to record for it.
@@ -162,14 +213,24 @@ impl Simulation {
     /// The `desc:` lines of the profile, without that word.
     #[must_use]
     pub fn descriptions(&self) -> Vec<Vec<u8>> {
-        let Some(Geometries { i1, d1, ll }) = self.caches else { return Vec::new() };
-        let blanks = match self.tool {
-            Tool::Cachegrind => "        ",
-            Tool::Callgrind => "",
+        let line = |name: &str, what: String| match self.tool {
+            Tool::Cachegrind => format!("{name:<18}{what}"),
+            Tool::Callgrind => format!("{name} {what}"),
         };
-        [("I1", i1), ("D1", d1), ("LL", ll)]
-            .map(|(name, cache)| format!("{name} cache: {blanks}{cache}").into_bytes())
-            .to_vec()
+        let policy = |policy| if policy == Policy::Lru { String::new() } else { format!(", {policy}") };
+        let caches = self.all().into_iter();
+        let mut lines: Vec<String> = caches
+            .map(|(name, cache, replaces)| line(&format!("{name} cache:"), format!("{cache}{}", policy(replaces))))
+            .collect();
+        if let Some(Levels { inclusion, prefetch, .. }) = self.levels {
+            if inclusion != Inclusion::None {
+                lines.push(line("Inclusion:", format!("LL is {inclusion} of L2")));
+            }
+            if prefetch != Prefetch::None {
+                lines.push(line("Prefetcher:", prefetch.to_string()));
+            }
+        }
+        lines.into_iter().map(String::into_bytes).collect()
     }
 
     /// Lines of detail for the start of the log.
@@ -187,11 +248,14 @@ impl Simulation {
     /// The simulated caches, for a verbose log.
     #[must_use]
     pub fn configuration(&self) -> Option<String> {
-        let Geometries { i1, d1, ll } = self.caches?;
+        self.caches?;
         let mut lines = String::from("Cache configuration used:");
-        for (name, cache) in [("I1", i1), ("D1", d1), ("LL", ll)] {
+        for (name, cache, policy) in self.all() {
             let size = commas(i128::from(cache.size()));
             lines.push_str(&format!("\n  {name}: {size} B, {}-way, {} B lines", cache.assoc(), cache.line()));
+            if policy != Policy::Lru {
+                lines.push_str(&format!(", {policy}"));
+            }
         }
         Some(lines)
     }
@@ -200,13 +264,13 @@ impl Simulation {
 /// The lines at the end of the log: how often each event happened. `total` has one count for each of `events`.
 #[must_use]
 pub fn summary(events: Events, total: &[i128]) -> String {
-    let mut all = [0; 13];
-    let mut rest = total.iter().copied();
-    let counted = [(0..1, true), (1..9, events.cache), (9..13, events.branch)];
-    for slot in counted.into_iter().filter(|(_, counted)| *counted).flat_map(|(slots, _)| slots) {
-        all[slot] = rest.next().unwrap_or_default();
-    }
-    let [ir, i1mr, ilmr, dr, d1mr, dlmr, dw, d1mw, dlmw, bc, bcm, bi, bim] = all;
+    let names = events.names();
+    let of = |name: &str| names.iter().position(|n| *n == name).and_then(|at| total.get(at)).copied().unwrap_or(0);
+    let [ir, dr, dw, bc, bcm, bi, bim] = ["Ir", "Dr", "Dw", "Bc", "Bcm", "Bi", "Bim"].map(of);
+    let [i1mr, d1mr, d1mw] = ["I1mr", "D1mr", "D1mw"].map(of);
+    let [i2mr, d2mr, d2mw] = ["I2mr", "D2mr", "D2mw"].map(of);
+    let [ilmr, dlmr, dlmw] = ["ILmr", "DLmr", "DLmw"].map(of);
+    let three = events.caches == Caches::Three;
 
     let width = |n: i128| commas(n).len();
     let (l1, l2, l3) = (width(ir), width(dr.max(bc)), width(dw.max(bi)));
@@ -231,21 +295,40 @@ pub fn summary(events: Events, total: &[i128]) -> String {
     };
 
     say(format_args!("I refs:        {}", plain(ir)));
-    if events.cache {
+    if events.caches.any() {
         let read_write = |a, b| parts(a, b, "rd  ", "wr");
         let data = |r, w| rates([(r + w, dr + dw), (r, dr), (w, dw)], "  ");
         say(format_args!("I1  misses:    {}", plain(i1mr)));
+        if three {
+            say(format_args!("L2i misses:    {}", plain(i2mr)));
+        }
         say(format_args!("LLi misses:    {}", plain(ilmr)));
         say(format_args!("I1  miss rate: {:l1$.2}%", percent(i1mr, ir)));
+        if three {
+            say(format_args!("L2i miss rate: {:l1$.2}%", percent(i2mr, ir)));
+        }
         say(format_args!("LLi miss rate: {:l1$.2}%", percent(ilmr, ir)));
         say(format_args!(""));
         say(format_args!("D refs:        {}", read_write(dr, dw)));
         say(format_args!("D1  misses:    {}", read_write(d1mr, d1mw)));
+        if three {
+            say(format_args!("L2d misses:    {}", read_write(d2mr, d2mw)));
+        }
         say(format_args!("LLd misses:    {}", read_write(dlmr, dlmw)));
         say(format_args!("D1  miss rate: {}", data(d1mr, d1mw)));
+        if three {
+            say(format_args!("L2d miss rate: {}", data(d2mr, d2mw)));
+        }
         say(format_args!("LLd miss rate: {}", data(dlmr, dlmw)));
         say(format_args!(""));
-        say(format_args!("LL refs:       {}", read_write(i1mr + d1mr, d1mw)));
+        let mut refs = (i1mr + d1mr, d1mw);
+        if three {
+            say(format_args!("L2 refs:       {}", read_write(refs.0, refs.1)));
+            say(format_args!("L2 misses:     {}", read_write(i2mr + d2mr, d2mw)));
+            say(format_args!(""));
+            refs = (i2mr + d2mr, d2mw);
+        }
+        say(format_args!("LL refs:       {}", read_write(refs.0, refs.1)));
         say(format_args!("LL misses:     {}", read_write(ilmr + dlmr, dlmw)));
         let last = [(ilmr + dlmr + dlmw, ir + dr + dw), (ilmr + dlmr, ir + dr), (dlmw, dw)];
         say(format_args!("LL miss rate:  {}", rates(last, "  ")));
@@ -280,7 +363,7 @@ mod tests {
         [0; 4]
     }
 
-    const ALL: Events = Events { cache: true, branch: true, contexts: false };
+    const ALL: Events = Events { caches: Caches::Two, branch: true, contexts: false };
 
     #[test]
     fn the_summary_is_the_references() {
@@ -309,14 +392,14 @@ mod tests {
         assert_eq!(summary(ALL, &total), expected);
         let branches = [&total[..1], &total[9..]].concat();
         assert_eq!(
-            summary(Events { cache: false, branch: true, contexts: false }, &branches),
+            summary(Events { caches: Caches::None, branch: true, contexts: false }, &branches),
             "I refs:        127,771\n\
              \n\
              Branches:       25,624  (25,345 cond + 279 ind)\n\
              Mispredicts:     3,312  ( 3,162 cond + 150 ind)\n\
              Mispred rate:     12.9% (  12.5%     + 53.8%   )"
         );
-        let caches = summary(Events { cache: true, branch: false, contexts: false }, &total[..9]);
+        let caches = summary(Events { caches: Caches::Two, branch: false, contexts: false }, &total[..9]);
         assert_eq!(caches, expected.split("\n\nBranches").next().unwrap());
         assert_eq!(summary(Events::default(), &[1_234_567]), "I refs:        1,234,567");
     }

@@ -184,7 +184,7 @@ fn check(name: &str, program: &Path, words: &[&str], mut control_requests: Contr
     let dump_service = DumpService::new(about);
     let names = grind_symbols::Options::default();
     let recorder =
-        Recorder::new(control_requests.clone(), names.clone(), events, Some(&geometries), dump_service.clone());
+        Recorder::new(control_requests.clone(), names.clone(), events, (Some(&geometries), None), dump_service.clone());
     let twin = Twin::new(control_requests, shapes);
     let expected = twin.found.clone();
     let every = EveryAccess { code_line: 64, data_line: 64, widest: 64 };
@@ -250,7 +250,8 @@ fn files(program: &Path, words: &[&str], mut control_requests: ControlRequests, 
     let about = About { creator: "test".into(), events, caches: Vec::new(), settings: control_requests.clone(), spare };
     let dump_service = DumpService::new(about);
     let names = grind_symbols::Options::default();
-    let recorder = Recorder::new(control_requests, names.clone(), events, Some(&geometries), dump_service.clone());
+    let recorder =
+        Recorder::new(control_requests, names.clone(), events, (Some(&geometries), None), dump_service.clone());
     let Geometries { i1, d1, .. } = geometries;
     let [code, data] =
         [i1, d1].map(|g| FirstLevel { line: g.line(), sets: g.sets(), ways: g.assoc(), widest: g.line() });

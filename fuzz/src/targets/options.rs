@@ -115,7 +115,11 @@ fn used(options: &Options) {
         let _ = options.callgrind.function(name, b"/usr/lib/libc.so.6", false);
     }
     let callgrind = &options.callgrind;
-    let _ = (callgrind.config(3), callgrind.events(Caches::Two, options.branch_sim), callgrind.write_options());
+    let _ = (
+        callgrind.config(3),
+        callgrind.events(cg_format::events::Caches::Two, options.branch_sim),
+        callgrind.write_options(),
+    );
     let _ = options.names();
 }
 

@@ -12,13 +12,13 @@ use grind_analysis::callgrind::settings::{CacheUse, Change, Settings};
 use grind_analysis::expand::Template;
 use grind_session::AtStart;
 
+use super::levels;
 use super::table::{Opt, Role, find as find_shared, ignored, lacking, span};
 use super::value::{Kind, Value};
 use super::{Options, Wrong};
 
 const ANY: Kind = Kind::Text("function");
 const COUNT: Kind = Kind::Int { min: 0, max: u16::MAX as i64 };
-const CACHE: Kind = Kind::Text("size,assoc,line_size");
 const BLOCKS: Kind = Kind::Int { min: 0, max: i64::MAX };
 
 const fn opt(
@@ -276,9 +276,47 @@ pub static OPTIONS: &[Opt] = &[
             Ok(())
         },
     ),
-    opt(&["--I1"], CACHE, "", "the first-level instruction cache; implies --cache-sim=yes", |o, v| cache(o, v, "--I1")),
-    opt(&["--D1"], CACHE, "", "the first-level data cache; implies --cache-sim=yes", |o, v| cache(o, v, "--D1")),
-    opt(&["--LL", "--L2"], CACHE, "", "the last-level cache; implies --cache-sim=yes", |o, v| cache(o, v, "--LL")),
+    opt(&["--I1"], levels::FIRST, "", "the first-level instruction cache; implies --cache-sim=yes", |o, v| {
+        cache(o, v, "--I1")
+    }),
+    opt(&["--D1"], levels::FIRST, "", "the first-level data cache; implies --cache-sim=yes", |o, v| {
+        cache(o, v, "--D1")
+    }),
+    opt(
+        &["--LL"],
+        levels::WITH_POLICY,
+        "",
+        "the last-level cache, and which line it replaces (see cachegrind's); implies --cache-sim=yes",
+        |o, v| cache(o, v, "--LL"),
+    ),
+    opt(
+        &["--L2"],
+        levels::WITH_POLICY,
+        "",
+        "a second level of each thread's between these; in Valgrind another name of --LL; implies --cache-sim=yes",
+        |o, v| cache(o, v, "--L2"),
+    ),
+    opt(
+        &["--inclusion"],
+        levels::INCLUSION,
+        "none",
+        "what the last level holds of the second; implies --cache-sim=yes",
+        |o, v| cache(o, v, "--inclusion"),
+    ),
+    opt(
+        &["--prefetcher"],
+        levels::PREFETCH,
+        "none",
+        "what is loaded into L2 (into LL without L2) before it is asked for; implies --cache-sim=yes",
+        |o, v| cache(o, v, "--prefetcher"),
+    ),
+    opt(
+        &["--machine"],
+        levels::NAME,
+        "",
+        "simulate the caches of this processor; help lists them; implies --cache-sim=yes",
+        |o, v| cache(o, v, "--machine"),
+    ),
     lacking(&["--dump-bb"], Kind::Bool, &["no"], "positions are instructions (--dump-instr) and lines"),
     lacking(&["--dump-bbs"], Kind::Bool, &["no"], "positions are instructions (--dump-instr) and lines"),
     lacking(&["--collect-alloc"], Kind::Bool, &["no"], "allocations are not counted"),

@@ -5,6 +5,7 @@
 
 pub mod callgrind;
 mod foreign;
+pub mod levels;
 pub mod sources;
 pub mod table;
 pub mod value;
@@ -149,6 +150,8 @@ pub struct Options {
     pub cycle_model: cg_cycles::Model,
     /// The caches to simulate, as far as they were chosen.
     pub caches: Given,
+    /// What is beyond the first of them, and a machine.
+    pub levels: levels::Wanted,
     /// Whether each context of the statistics gets a profile of its own.
     pub separate_contexts: bool,
     /// How often parts of a profile are written (`--dump-every`).
@@ -229,6 +232,7 @@ impl Options {
             cycle_estimation: false,
             cycle_model: cg_cycles::MODELS[0],
             caches: Given::default(),
+            levels: levels::Wanted::default(),
             separate_contexts: true,
             dump_every: None,
             attach: attach::Wanted::default(),
@@ -257,6 +261,8 @@ pub enum Request {
     },
     /// Say which options can be changed while the program runs.
     HelpDynamic,
+    /// List the machines whose caches are known (`--machine=help`).
+    Machines,
     /// Print the version.
     Version {
         /// Whether `-v` was given too.
@@ -477,6 +483,7 @@ fn early(words: &[OsString]) -> Result<Option<Request>, UsageError> {
             ("-h" | "--help", None) => request = Some(Request::Help { debug: false }),
             ("--help-debug", None) => request = Some(Request::Help { debug: true }),
             ("--help-dyn-options", None) => request = Some(Request::HelpDynamic),
+            ("--machine", Some(name)) if name == "help" => request = Some(Request::Machines),
             ("--version", None) => request = Some(Request::Version { verbose }),
             _ => {}
         }

@@ -7,15 +7,13 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use cg_sim::Geometry;
-use cg_sim::geometry::ParseError;
 use grind_analysis::expand::Template;
 use grind_analysis::glob::Pattern;
 use grind_isa::cpuid::CpuModel;
 use grind_session::Beside;
 
 use super::value::{Kind, Value};
-use super::{LogTarget, Options, Wrong};
+use super::{LogTarget, Options, Wrong, levels};
 use crate::attach;
 
 /// Changes the options as a value says; the error is the lines to show.
@@ -53,7 +51,6 @@ pub struct Opt {
 }
 
 const ANY_INT: Kind = Kind::Int { min: i64::MIN, max: i64::MAX };
-const CACHE: Kind = Kind::Text("size,assoc,line_size");
 const FD: Kind = Kind::Int { min: 0, max: i32::MAX as i64 };
 
 const fn opt(names: &'static [&'static str], kind: Kind, role: Role, default: &'static str, help: &'static str) -> Opt {
@@ -422,9 +419,9 @@ pub static OPTIONS: &[Opt] = &[
     ),
     opt(
         &["--I1"],
-        CACHE,
+        levels::FIRST,
         Role::Tool(|o, v| {
-            o.caches.i1 = Some(geometry(v)?);
+            o.caches.i1 = Some(levels::first(v)?);
             Ok(())
         }),
         "",
@@ -432,23 +429,52 @@ pub static OPTIONS: &[Opt] = &[
     ),
     opt(
         &["--D1"],
-        CACHE,
+        levels::FIRST,
         Role::Tool(|o, v| {
-            o.caches.d1 = Some(geometry(v)?);
+            o.caches.d1 = Some(levels::first(v)?);
             Ok(())
         }),
         "",
         "the first-level data cache",
     ),
     opt(
-        &["--LL", "--L2"],
-        CACHE,
-        Role::Tool(|o, v| {
-            o.caches.ll = Some(geometry(v)?);
-            Ok(())
-        }),
+        &["--LL"],
+        levels::WITH_POLICY,
+        Role::Tool(levels::last),
         "",
-        "the last-level cache, for instructions and data",
+        "the last-level cache, for instructions and data; policy: which line is replaced: lru (the default), plru, lru3plru4, \
+         fifo, random[:SEED], nru, srrip, brrip, drrip, or qlru:H11_M1_R0_U0 and its like",
+    ),
+    opt(
+        &["--L2"],
+        levels::WITH_POLICY,
+        Role::Tool(levels::second),
+        "",
+        "a second level of each thread's between these, for instructions and data, whose misses are I2mr, D2mr and D2mw; in \
+         Valgrind another name of --LL",
+    ),
+    opt(
+        &["--inclusion"],
+        levels::INCLUSION,
+        Role::Tool(levels::inclusion),
+        "none",
+        "what LL holds of L2: all (inclusive; what leaves LL leaves L2, but not I1 and D1), only what has left it (exclusive), or \
+         whatever comes of it (none)",
+    ),
+    opt(
+        &["--prefetcher"],
+        levels::PREFETCH,
+        Role::Tool(levels::prefetcher),
+        "none",
+        "what is loaded into L2 (into LL without L2) before it is asked for: the next line of each miss of I1 and D1, the next step \
+         of the instruction, or the next lines of a stream in a page",
+    ),
+    opt(
+        &["--machine"],
+        levels::NAME,
+        Role::Tool(levels::machine),
+        "",
+        "simulate the caches of this processor, but for those that are given; help lists them, with the source of each number",
     ),
     // Rarely needed.
     opt(
@@ -659,21 +685,6 @@ fn template(options: &Options, value: Value<'_>) -> Result<Template, Vec<String>
         Value::Text(text) => Template::parse(text, |name| options.variable(name)),
         _ => Err(vec!["No filename given".to_owned()]),
     }
-}
-
-fn geometry(value: Value<'_>) -> Result<Geometry, Wrong> {
-    let text = match value {
-        Value::Text(text) => text.to_string_lossy(),
-        _ => "".into(),
-    };
-    Geometry::parse(&text).map_err(|error| {
-        let bad = format!("Bad argument '{text}'");
-        match error {
-            ParseError::Malformed => vec![bad].into(),
-            ParseError::Overflow => vec![error.to_string()].into(),
-            ParseError::Defect(defect) => Wrong { before: vec![defect.to_string()], why: vec![bad] },
-        }
-    })
 }
 
 fn patterns(value: Value<'_>) -> Vec<Pattern> {

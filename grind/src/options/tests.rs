@@ -134,7 +134,7 @@ fn caches_are_chosen() {
     let cache = |size, assoc, line| cg_sim::Geometry::new(size, assoc, line).ok();
     assert_eq!((o.cache_sim, o.branch_sim), (true, true));
     assert_eq!(o.caches, Given { i1: cache(1024, 2, 32), d1: cache(64, 1, 16), ll: cache(4096, 4, 64) });
-    let (o, _) = run(&["--LL=4096,4,64", "--L2=8192,1,32", "--cache-sim=yes", "--cache-sim=no", "x"]);
+    let (o, _) = run(&["--LL=4096,4,64", "--LL=8192,1,32", "--cache-sim=yes", "--cache-sim=no", "x"]);
     assert_eq!((o.cache_sim, o.caches.ll), (false, cache(8192, 1, 32)));
 
     // Found by asking Valgrind, but for "valgrind: " in front of every line.

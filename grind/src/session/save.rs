@@ -41,7 +41,7 @@ impl Runner<'_> {
         }
         if let Some(total) = total.filter(|_| self.options.verbosity > 0) {
             let settings = &self.options.callgrind;
-            let events = settings.events(self.simulation.caches.is_some(), self.simulation.branches);
+            let events = settings.events(self.simulation.events().caches, self.simulation.branches);
             self.user(pid, &summary::summary(events, &total));
             let start =
                 "instrumentation was never started, or nothing was collected (--toggle-collect, --collect-atstart)";
@@ -191,7 +191,7 @@ impl Runner<'_> {
         }
         let totals: Vec<Vec<i128>> = each.iter().chain([all]).map(|p| p.total().to_vec()).collect();
         let mut events = self.simulation.events();
-        events.contexts = events.cache;
+        events.contexts = events.caches.any();
         let table = contexts::totals(named, &events.names(), &totals);
         self.user(pid, "");
         self.user(pid, &table);
