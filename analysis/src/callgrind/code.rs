@@ -463,7 +463,7 @@ mod tests {
             counted: true,
             events: StaticEvents::default(),
         });
-        let columns = Columns::of(Settings::default().events(false, false));
+        let columns = Columns::of(Settings::default().events(cg_format::events::Caches::None, false));
         let counter = c.counters.add(columns, instructions.to_vec().into());
         calls.block(counter);
         calls.call(&mut c, site, entry, 900, &[2]);

@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn each_instruction_costs_what_its_kind_does() {
         let mut counters = Counters::default();
-        let columns = Columns::of(Settings::default().events(false, false));
+        let columns = Columns::of(Settings::default().events(cg_format::events::Caches::None, false));
         let one = |addr: u64, counted: bool, reads: u8| Instruction {
             addr: GuestAddr(addr),
             len: 4,

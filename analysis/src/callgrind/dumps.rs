@@ -245,7 +245,7 @@ mod tests {
     fn dumps(folder: &Path, settings: Settings) -> Dumps {
         let about = About {
             creator: "grind".into(),
-            events: settings.events(false, false),
+            events: settings.events(cg_format::events::Caches::None, false),
             caches: Vec::new(),
             settings,
             spare: folder.to_owned(),

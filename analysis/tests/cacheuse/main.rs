@@ -173,7 +173,7 @@ fn check(name: &str, program: &Path, words: &[&str], mut control_requests: Contr
     let geometries = Geometries { i1: shape(1024, 2, 64), d1: shape(2048, 4, 64), ll: shape(16384, 4, 64) };
     let shapes = [(8, 2, 64), (8, 4, 64), (64, 4, 64)];
     (control_requests.cache_use, control_requests.dump_instr) = (CacheUse::Yes, true);
-    let events = control_requests.events(true, false);
+    let events = control_requests.events(cg_format::events::Caches::Two, false);
     let about = About {
         creator: "test".into(),
         events,
@@ -245,7 +245,7 @@ fn files(program: &Path, words: &[&str], mut control_requests: ControlRequests, 
     let geometries =
         Geometries { i1: shape(&format!("1024,2,{line}")), d1: shape(d1), ll: shape(&format!("16384,4,{line}")) };
     (control_requests.cache_use, control_requests.dump_instr, control_requests.uses_kept) = (CacheUse::Yes, true, kept);
-    let events = control_requests.events(true, false);
+    let events = control_requests.events(cg_format::events::Caches::Two, false);
     let spare = std::env::temp_dir();
     let about = About { creator: "test".into(), events, caches: Vec::new(), settings: control_requests.clone(), spare };
     let dump_service = DumpService::new(about);

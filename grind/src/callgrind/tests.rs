@@ -66,7 +66,7 @@ fn every_setting_is_set() {
     );
     assert!(!c.skip_plt && c.skip_direct_rec && o.branch_sim && !o.cache_sim);
     assert_eq!(c.collect_systime, Some(SystemTime::Microseconds));
-    assert_eq!(c.events(false, true).names().join(" "), "Ir Bc Bcm Bi Bim Ge sysCount sysTime");
+    assert_eq!(c.events(cg_format::events::Caches::None, true).names().join(" "), "Ir Bc Bcm Bi Bim Ge sysCount sysTime");
     assert!(given(&["--trace-jump=yes"]).callgrind.collect_jumps);
     assert_eq!(given(&["--collect-systime=yes"]).callgrind.collect_systime, Some(SystemTime::Milliseconds));
 }
@@ -153,7 +153,7 @@ fn cache_use_needs_caches_and_instructions_and_excludes_other_models() {
     assert!(o.cache_sim && o.callgrind.dump_instr && !o.callgrind.simulate_wb && !o.callgrind.simulate_hwpref);
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told.iter().all(|line| line.starts_with("warning: ") && line.contains("--cacheuse")));
-    assert_eq!(o.callgrind.events(true, false).names().last().unwrap(), "SpLoss2");
+    assert_eq!(o.callgrind.events(cg_format::events::Caches::Two, false).names().last().unwrap(), "SpLoss2");
     let (o, told) = settled(&["--cacheuse=no", "--simulate-wb=yes"]);
     assert!(o.callgrind.simulate_wb && !o.callgrind.dump_instr && told.is_empty());
     assert_eq!(
