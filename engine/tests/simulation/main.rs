@@ -9,6 +9,10 @@ mod fuzz;
 mod model;
 mod twin;
 
+use cg_sim::Levels;
+use cg_sim::beyond::Inclusion;
+use cg_sim::policy::parse_shape;
+use cg_sim::prefetch::Prefetch;
 use grind_tests::build::Source;
 use grind_tests::compare::{assert_none, assert_same};
 use grind_tests::run::Job;
@@ -121,6 +125,59 @@ fn random_programs_under_grind() {
         eprintln!("sources in {}", dir.keep().display());
     }
     assert_none("random programs", &wrong);
+}
+
+/// Levels beyond small first-level caches: second and last, inclusion and prefetcher.
+const LEVELS: [(&str, &str, &str, &str); 8] = [
+    ("", "8192,4,64,plru", "none", "none"),
+    ("", "8192,4,64,random:5", "none", "stream"),
+    ("4096,4,64", "8192,4,64", "none", "none"),
+    ("4096,4,64,plru", "8192,8,64,qlru:H11_M1_R0_U0", "inclusive", "none"),
+    ("4096,4,64,qlru:H00_M1_R2_U1", "8192,2,64,nru", "inclusive", "nextline"),
+    ("4096,2,64,fifo", "8192,4,64", "exclusive", "none"),
+    ("4096,4,64,srrip", "8192,4,64,drrip", "exclusive", "stride"),
+    ("3072,12,64,lru3plru4", "16384,4,128,brrip", "none", "stride"),
+];
+
+/// Programs with levels beyond the first: every event of every line is that of a replay of all accesses, single-stepped.
+#[test]
+fn levels_beyond_the_first_under_grind() {
+    if !tools::have(&["addr2line"]) {
+        return;
+    }
+    for name in ["matrix", "sort", "chase", "straddles", "rep"] {
+        let source = Source::open("cache", name);
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let program = source.build(dir.path(), true);
+        let job = Job::new([program.display().to_string()], dir.path());
+        let g = simulation::Geometry { i1: (1024, 2, 64), d1: (1024, 2, 64), ll: (8192, 4, 64) };
+        let cases = LEVELS.map(|(second, last, inclusion, prefetcher)| {
+            let second = (!second.is_empty()).then(|| parse_shape(second).expect("a shape"));
+            let last = parse_shape(last).expect("a shape");
+            let inclusion = Inclusion::by_name(inclusion).expect("inclusion");
+            (g, Levels { second, last, inclusion, prefetch: Prefetch::by_name(prefetcher).expect("a prefetcher") })
+        });
+        let twins = twin::simulate_levels(&program, dir.path(), &cases).unwrap_or_else(|e| panic!("{e:#}"));
+        for ((second, last, inclusion, prefetcher), twin) in LEVELS.into_iter().zip(&twins) {
+            let mut words = tools::under_test().to_vec();
+            words
+                .extend(["--cache-sim=yes", "--branch-sim=yes", "--I1=1024,2,64", "--D1=1024,2,64"].map(str::to_owned));
+            words.push(format!("--LL={last}"));
+            words.extend((!second.is_empty()).then(|| format!("--L2={second}")));
+            words.extend([format!("--inclusion={inclusion}"), format!("--prefetcher={prefetcher}")]);
+            let done = job.profiled(&words);
+            assert!(done.outcome.status.success(), "{name} under {words:?}: {}", done.log);
+            let got = grind_tests::costs::Costs::parse(&done.raw[0].1).unwrap_or_else(|e| panic!("{e:#}"));
+            assert_eq!(got.events, twin.events, "{name} {words:?}");
+            let events: Vec<&str> = twin.events.iter().map(String::as_str).collect();
+            assert_none(&format!("{name} with {words:?}"), &twin.differences(&got, &events));
+            let sum = |event: &str| {
+                let at = got.events.iter().position(|e| e == event);
+                at.map_or(0, |at| got.sums()[at])
+            };
+            assert!(sum("I1mr") + sum("D1mr") > 0, "{name} misses nothing");
+        }
+    }
 }
 
 macro_rules! programs {

@@ -1,5 +1,6 @@
 //! The caches and the branch predictor of the reference, as plainly as they can be said.
 
+use cg_sim::beyond::{Answer, Beyond, Levels, Request};
 use grind_tests::simulation::{Cache, Geometry};
 
 /// A set-associative cache with least-recently-used replacement.
@@ -41,6 +42,8 @@ pub(crate) struct Caches {
     i1: Level,
     d1: Level,
     ll: Level,
+    /// What is asked instead of `ll`, if there is more than that.
+    beyond: Option<Beyond>,
     smallest: u64,
 }
 
@@ -48,24 +51,45 @@ pub(crate) struct Caches {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Misses {
     pub(crate) l1: u64,
+    pub(crate) l2: u64,
     pub(crate) ll: u64,
 }
 
 impl Caches {
     pub(crate) fn new(g: &Geometry) -> Self {
-        Caches { i1: Level::new(g.i1), d1: Level::new(g.d1), ll: Level::new(g.ll), smallest: g.smallest_line() }
+        let (i1, d1, ll) = (Level::new(g.i1), Level::new(g.d1), Level::new(g.ll));
+        Caches { i1, d1, ll, beyond: None, smallest: g.smallest_line() }
+    }
+
+    /// With levels that have automata of their own for twins: here it matters what they are asked for, and in which order.
+    pub(crate) fn with_levels(self, levels: &Levels) -> Self {
+        Caches { beyond: Some(Beyond::new(levels)), ..self }
+    }
+
+    fn beyond(&mut self, l1: bool, request: Request) -> Misses {
+        let (mut l2, mut ll) = (false, false);
+        if l1 {
+            match &mut self.beyond {
+                None => ll = self.ll.misses(request.addr, request.size.into()),
+                Some(beyond) => {
+                    let answer = beyond.access(request);
+                    (l2, ll) = (beyond.second() && answer != Answer::Second, answer == Answer::Memory);
+                }
+            }
+        }
+        Misses { l1: l1.into(), l2: l2.into(), ll: ll.into() }
     }
 
     pub(crate) fn fetch(&mut self, address: u64, size: u64) -> Misses {
         let l1 = self.i1.misses(address, size);
-        Misses { l1: u64::from(l1), ll: u64::from(l1 && self.ll.misses(address, size)) }
+        self.beyond(l1, Request { instruction: address, addr: address, size: size as u32, data: false })
     }
 
     /// A read, a write or a modification: all the same to a cache that allocates on writes.
-    pub(crate) fn data(&mut self, address: u64, size: u64) -> Misses {
+    pub(crate) fn data(&mut self, instruction: u64, address: u64, size: u64) -> Misses {
         let size = size.min(self.smallest);
         let l1 = self.d1.misses(address, size);
-        Misses { l1: u64::from(l1), ll: u64::from(l1 && self.ll.misses(address, size)) }
+        self.beyond(l1, Request { instruction, addr: address, size: size as u32, data: true })
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use cg_sim::Levels;
 use grind_isa::events::resolve::{Done, Jump, State, resolve};
 use grind_tests::costs::{Costs, base_name};
 use grind_tests::simulation::{EVENTS, Geometry};
@@ -14,16 +15,32 @@ use nix::unistd::Pid;
 
 use crate::model::{Caches, Misses, Predictors};
 
+/// [`EVENTS`] where there is a second level.
+pub(crate) const THREE: [&str; 16] = [
+    "Ir", "I1mr", "I2mr", "ILmr", "Dr", "D1mr", "D2mr", "DLmr", "Dw", "D1mw", "D2mw", "DLmw", "Bc", "Bcm", "Bi", "Bim",
+];
+
 /// Simulates `program` with each geometry in one go.
 pub(crate) fn simulate(program: &Path, dir: &Path, geometries: &[Geometry]) -> Result<Vec<Costs>> {
+    let caches = geometries.iter().map(|g| (Caches::new(g), false));
+    simulate_with(program, dir, caches.collect())
+}
+
+/// The same, with these levels beyond the first, each with an event of its own.
+pub(crate) fn simulate_levels(program: &Path, dir: &Path, cases: &[(Geometry, Levels)]) -> Result<Vec<Costs>> {
+    let caches = cases.iter().map(|(g, levels)| (Caches::new(g).with_levels(levels), levels.second.is_some()));
+    simulate_with(program, dir, caches.collect())
+}
+
+fn simulate_with(program: &Path, dir: &Path, caches: Vec<(Caches, bool)>) -> Result<Vec<Costs>> {
     let mut twin = Twin {
         state: State { xcr0: 7, ..State::default() },
         code: BTreeMap::new(),
         text: text_of(program)?,
         now: None,
-        runs: geometries
-            .iter()
-            .map(|g| Run { caches: Caches::new(g), predictors: Predictors::default(), costs: BTreeMap::new() })
+        runs: caches
+            .into_iter()
+            .map(|(caches, three)| Run { caches, three, predictors: Predictors::default(), costs: BTreeMap::new() })
             .collect(),
     };
     step::walk(program, dir, &mut twin)?;
@@ -35,16 +52,22 @@ pub(crate) fn simulate(program: &Path, dir: &Path, geometries: &[Geometry]) -> R
 /// The simulation with one geometry.
 struct Run {
     caches: Caches,
+    /// Whether there is a second level.
+    three: bool,
     predictors: Predictors,
-    /// By address of the instruction, in the order of [`EVENTS`].
-    costs: BTreeMap<u64, [u64; EVENTS.len()]>,
+    /// By address of the instruction, in the order of [`THREE`].
+    costs: BTreeMap<u64, [u64; THREE.len()]>,
 }
 
 impl Run {
     fn by_line(&self, lines: &BTreeMap<u64, (String, u64)>) -> Costs {
-        let mut costs = Costs { events: EVENTS.map(str::to_owned).to_vec(), ..Costs::default() };
+        let events: &[&str] = if self.three { &THREE } else { &EVENTS };
+        let events: Vec<String> = events.iter().map(|&e| e.to_owned()).collect();
+        let mut costs = Costs { events, ..Costs::default() };
         for (address, counts) in &self.costs {
-            costs.add(lines[address].clone(), counts);
+            let two = |(event, _): &(&str, u64)| self.three || EVENTS.contains(event);
+            let counts: Vec<u64> = THREE.into_iter().zip(*counts).filter(two).map(|(_, n)| n).collect();
+            costs.add(lines[address].clone(), &counts);
         }
         costs
     }
@@ -99,16 +122,16 @@ impl Visitor for Twin {
             let c = run.costs.entry(pc).or_default();
             for n in 0..executions {
                 let m = run.caches.fetch(pc, what.len as u64);
-                add(&mut c[0..3], m);
+                add(&mut c[0..4], m);
                 if n > 0 {
                     // The test that ends a repeated instruction.
                     break;
                 }
                 for t in &what.touches {
-                    let m = run.caches.data(t.address, t.size);
+                    let m = run.caches.data(pc, t.address, t.size);
                     match t.done {
-                        Done::Read | Done::Modify => add(&mut c[3..6], m),
-                        Done::Write => add(&mut c[6..9], m),
+                        Done::Read | Done::Modify => add(&mut c[4..8], m),
+                        Done::Write => add(&mut c[8..12], m),
                     }
                 }
             }
@@ -116,12 +139,12 @@ impl Visitor for Twin {
             match what.jump {
                 Some(Jump::Conditional) => {
                     let taken = after.rip != pc + what.len as u64;
-                    c[9] += 1;
-                    c[10] += u64::from(run.predictors.conditional(pc, taken));
+                    c[12] += 1;
+                    c[13] += u64::from(run.predictors.conditional(pc, taken));
                 }
                 Some(Jump::Indirect) => {
-                    c[11] += 1;
-                    c[12] += u64::from(run.predictors.indirect(pc, after.rip));
+                    c[14] += 1;
+                    c[15] += u64::from(run.predictors.indirect(pc, after.rip));
                 }
                 None => {}
             }
@@ -133,7 +156,8 @@ impl Visitor for Twin {
 fn add(counts: &mut [u64], m: Misses) {
     counts[0] += 1;
     counts[1] += m.l1;
-    counts[2] += m.ll;
+    counts[2] += m.l2;
+    counts[3] += m.ll;
 }
 
 /// The set of registers that the kernel calls so.

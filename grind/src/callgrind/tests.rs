@@ -66,7 +66,10 @@ fn every_setting_is_set() {
     );
     assert!(!c.skip_plt && c.skip_direct_rec && o.branch_sim && !o.cache_sim);
     assert_eq!(c.collect_systime, Some(SystemTime::Microseconds));
-    assert_eq!(c.events(cg_format::events::Caches::None, true).names().join(" "), "Ir Bc Bcm Bi Bim Ge sysCount sysTime");
+    assert_eq!(
+        c.events(cg_format::events::Caches::None, true).names().join(" "),
+        "Ir Bc Bcm Bi Bim Ge sysCount sysTime"
+    );
     assert!(given(&["--trace-jump=yes"]).callgrind.collect_jumps);
     assert_eq!(given(&["--collect-systime=yes"]).callgrind.collect_systime, Some(SystemTime::Milliseconds));
 }
