@@ -405,6 +405,65 @@ mod tests {
     }
 
     #[test]
+    fn a_second_level_stands_between_the_others() {
+        let events = Events { caches: Caches::Three, branch: false, contexts: false };
+        // In the order of the profile.
+        let total = [1000, 50, 20, 10, 400, 40, 20, 8, 100, 10, 5, 2].map(i128::from);
+        let expected = "I refs:        1,000\n\
+            I1  misses:       50\n\
+            L2i misses:       20\n\
+            LLi misses:       10\n\
+            I1  miss rate:  5.00%\n\
+            L2i miss rate:  2.00%\n\
+            LLi miss rate:  1.00%\n\
+            \n\
+            D refs:          500  (400 rd   + 100 wr)\n\
+            D1  misses:       50  ( 40 rd   +  10 wr)\n\
+            L2d misses:       25  ( 20 rd   +   5 wr)\n\
+            LLd misses:       10  (  8 rd   +   2 wr)\n\
+            D1  miss rate:  10.0% (10.0%     + 10.0%  )\n\
+            L2d miss rate:   5.0% (5.0%     + 5.0%  )\n\
+            LLd miss rate:   2.0% (2.0%     + 2.0%  )\n\
+            \n\
+            L2 refs:         100  ( 90 rd   +  10 wr)\n\
+            L2 misses:        45  ( 40 rd   +   5 wr)\n\
+            \n\
+            LL refs:          45  ( 40 rd   +   5 wr)\n\
+            LL misses:        20  ( 18 rd   +   2 wr)\n\
+            LL miss rate:    1.3% (1.3%     + 2.0%  )";
+        assert_eq!(summary(events, &total), expected);
+    }
+
+    #[test]
+    fn levels_are_described_and_checked() {
+        let with = |words: &[&str]| {
+            Simulation::with(&options(&[&["--cache-sim=yes"], words].concat()), &unknown_processor, true)
+        };
+        let s = with(&["--L2=4096,4,64", "--LL=8192,4,64,nru", "--prefetcher=stride"]).unwrap();
+        assert_eq!(s.events().caches, Caches::Three);
+        let text: Vec<String> = s.descriptions().into_iter().map(|d| String::from_utf8(d).unwrap()).collect();
+        assert_eq!(
+            text[2..],
+            [
+                "L2 cache:         4096 B, 64 B, 4-way associative",
+                "LL cache:         8192 B, 64 B, 4-way associative, nru",
+                "Prefetcher:       stride"
+            ]
+        );
+        assert!(s.configuration().unwrap().ends_with("\n  LL: 8,192 B, 4-way, 64 B lines, nru"));
+        // What is as ever is no more than that.
+        assert_eq!(with(&["--LL=8192,4,64,lru", "--inclusion=none"]).unwrap().levels, None);
+        let two = with(&["--LL=8192,4,64,fifo"]).unwrap();
+        assert_eq!((two.events().caches, two.levels.is_some()), (Caches::Two, true));
+        assert!(matches!(with(&["--inclusion=inclusive"]), Err(Impossible::Levels(Clash::NoSecond(_)))));
+        let none = Simulation::with(&options(&["--prefetcher=stream"]), &unknown_processor, true);
+        assert_eq!(none, Err(Impossible::NoCaches("--prefetcher")));
+        let callgrind = |word| with(&["--tool=callgrind", "--L2=4096,4,64", word]);
+        assert_eq!(callgrind("--simulate-wb=yes"), Err(Impossible::TwoLevels("--simulate-wb")));
+        assert_eq!(callgrind("--simulate-hwpref=yes"), Err(Impossible::TwoLevels("--simulate-hwpref")));
+    }
+
+    #[test]
     fn nothing_is_summed_up_without_a_division_by_zero() {
         let nothing = summary(ALL, &[0; 13]);
         assert!(nothing.starts_with("I refs:        0\nI1  misses:    0\n"), "{nothing}");

@@ -153,6 +153,43 @@ fn caches_are_chosen() {
 }
 
 #[test]
+fn levels_are_chosen() {
+    use cg_sim::beyond::Inclusion;
+    use cg_sim::policy::Policy;
+    use cg_sim::prefetch::Prefetch;
+    let (o, _) = run(&["x"]);
+    assert_eq!((o.levels, o.levels.option()), (levels::Wanted::default(), None));
+    let words = ["--cache-sim=yes", "--L2=4096,4,64,plru", "--LL=8192,4,64,random:7", "--inclusion=exclusive"];
+    let (o, _) = run(&[&words[..], &["--prefetcher=stride", "x"]].concat());
+    let cache = |size, assoc, line| cg_sim::Geometry::new(size, assoc, line).unwrap();
+    let found = o.levels.levels(o.caches, o.caches.ll.unwrap());
+    assert_eq!(
+        (found.second, found.last),
+        (Some((cache(4096, 4, 64), Policy::Plru)), (cache(8192, 4, 64), Policy::Random(7)))
+    );
+    assert_eq!((found.inclusion, found.prefetch), (Inclusion::Exclusive, Prefetch::Stride));
+    // What is given goes before what a machine has, wherever it stands.
+    for words in [["--machine=skylake", "--LL=8192,4,64"], ["--LL=8192,4,64", "--machine=skylake"]] {
+        let (o, _) = run(&[&words[..], &["--inclusion=none", "--I1=1024,2,64", "x"]].concat());
+        let given = o.levels.given(o.caches);
+        assert_eq!((given.i1, given.d1), (Some(cache(1024, 2, 64)), Some(cache(32768, 8, 64))));
+        let found = o.levels.levels(o.caches, given.ll.unwrap());
+        assert_eq!((found.last, found.inclusion), ((cache(8192, 4, 64), Policy::Lru), Inclusion::None));
+        assert_eq!(found.second.map(|(shape, _)| shape), Some(cache(262_144, 4, 64)));
+    }
+    // As Valgrind's, any of them switches callgrind's simulation on.
+    for word in ["--L2=4096,4,64", "--inclusion=none", "--prefetcher=none", "--machine=zen3", "--LL=4096,4,64,fifo"] {
+        let (o, _) = run(&["--tool=callgrind", word, "x"]);
+        assert!(o.cache_sim, "{word}");
+    }
+    assert!(matches!(parse_with(&["--machine=help"], &[]), Ok(Request::Machines)));
+    assert_eq!(levels::machines().matches("\n    --L2=").count(), cg_sim::machine::MACHINES.len());
+    assert!(error(&["--machine=", "x"]).contains("should be help or one of skylake, "));
+    assert!(error(&["--I1=1024,2,64,fifo", "x"]).contains("Not supported: fifo in a first-level cache"));
+    run(&["--I1=1024,2,64,lru", "x"]);
+}
+
+#[test]
 fn what_has_no_meaning_is_accepted_if_well_formed() {
     run(&["--error-exitcode=0", "--fair-sched=try", "--num-callers=50", "--vex-guest-chase=no", "-s", "x"]);
     assert!(error(&["--num-callers=501", "x"]).contains("must be between 1 and 500"));
