@@ -89,6 +89,14 @@ _grind_options='--tool=cachegrind
 --D1=
 --LL=
 --L2=
+--inclusion=none
+--inclusion=inclusive
+--inclusion=exclusive
+--prefetcher=none
+--prefetcher=nextline
+--prefetcher=stride
+--prefetcher=stream
+--machine=
 --command-line-only=yes
 --command-line-only=no
 --code-limit=
