@@ -175,7 +175,7 @@ impl Cache {
                 self.random ^= self.random << 13;
                 self.random ^= self.random >> 7;
                 self.random ^= self.random << 17;
-                ((self.random >> 32) * self.ways as u64 >> 32) as usize
+                (((self.random >> 32) * self.ways as u64) >> 32) as usize
             }
             Policy::Plru => {
                 let way = if full { self.led_to(set) } else { empty(&self.lines[all]) };

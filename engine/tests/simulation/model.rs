@@ -62,6 +62,7 @@ impl Caches {
     }
 
     /// With levels that have automata of their own for twins: here it matters what they are asked for, and in which order.
+    #[allow(dead_code, reason = "each test uses its part")]
     pub(crate) fn with_levels(self, levels: &Levels) -> Self {
         Caches { beyond: Some(Beyond::new(levels)), ..self }
     }

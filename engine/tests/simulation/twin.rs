@@ -27,6 +27,7 @@ pub(crate) fn simulate(program: &Path, dir: &Path, geometries: &[Geometry]) -> R
 }
 
 /// The same, with these levels beyond the first, each with an event of its own.
+#[allow(dead_code, reason = "each test uses its part")]
 pub(crate) fn simulate_levels(program: &Path, dir: &Path, cases: &[(Geometry, Levels)]) -> Result<Vec<Costs>> {
     let caches = cases.iter().map(|(g, levels)| (Caches::new(g).with_levels(levels), levels.second.is_some()));
     simulate_with(program, dir, caches.collect())
