@@ -118,8 +118,8 @@ enum BeyondFirst {
 trait Asked {
     /// An access of a site that its first level did not have: whether the last level did not have it either.
     fn missed_ll(&mut self, site: u32, request: Request) -> bool;
-    /// The address, in this process, of what an access at `addr` looks at first.
-    fn address(&self, addr: u64) -> Option<usize>;
+    /// The addresses, in this process, of what an access at `addr` looks at first.
+    fn addresses(&self, addr: u64) -> [Option<usize>; 2];
 }
 
 /// Nobody.
@@ -132,8 +132,8 @@ impl Asked for Nothing {
     }
 
     #[inline(always)]
-    fn address(&self, _: u64) -> Option<usize> {
-        None
+    fn addresses(&self, _: u64) -> [Option<usize>; 2] {
+        [None; 2]
     }
 }
 
@@ -144,8 +144,8 @@ impl Asked for LastLevel {
     }
 
     #[inline(always)]
-    fn address(&self, addr: u64) -> Option<usize> {
-        Some(LastLevel::address(self, addr))
+    fn addresses(&self, addr: u64) -> [Option<usize>; 2] {
+        [Some(self.address(addr)), None]
     }
 }
 
@@ -161,8 +161,8 @@ impl Asked for Deep<'_> {
     }
 
     #[inline(always)]
-    fn address(&self, addr: u64) -> Option<usize> {
-        Some(self.0.address(addr))
+    fn addresses(&self, addr: u64) -> [Option<usize>; 2] {
+        [Some(self.0.address(addr)), self.0.far_address(addr)]
     }
 }
 
@@ -468,9 +468,7 @@ fn look_ahead<'a>(tallies: &[Tally], asked: &impl Asked, sites: &Sites, records:
     };
     own_memory::prefetch(std::ptr::from_ref(&tallies[site as usize]).addr());
     let line = |addr| {
-        if let Some(address) = asked.address(addr) {
-            own_memory::prefetch(address);
-        }
+        asked.addresses(addr).into_iter().flatten().for_each(own_memory::prefetch);
     };
     match (hot.kind, operands) {
         (HotKind::Fetch, _) => {

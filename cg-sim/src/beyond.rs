@@ -235,6 +235,13 @@ impl Beyond {
         first.address(addr >> first.line_bits())
     }
 
+    /// The same for what it looks at in the last level, if that is another one.
+    #[inline]
+    #[must_use]
+    pub fn far_address(&self, addr: u64) -> Option<usize> {
+        self.second().then(|| self.last.address(addr >> self.last.line_bits()))
+    }
+
     /// The addresses, in this process, of most of what requests look at.
     #[must_use]
     pub fn addresses(&self) -> std::ops::Range<usize> {
@@ -260,7 +267,10 @@ impl Beyond {
                 let line_bits = second.line_bits();
                 let mut answer = Answer::Second;
                 SlotLru::each_line(line_bits, addr, size, |line, first, last| {
-                    if !self.own_second().is_some_and(|second| second.touch(line)) {
+                    let none = self.levels.inclusion == Inclusion::None;
+                    let second = self.own_second();
+                    let here = second.is_some_and(|second| if none { second.access(line) } else { second.touch(line) });
+                    if !here {
                         let had = self.load(line, (line << line_bits) + u64::from(first), last - first + 1, seen);
                         answer = answer.max(if had { Answer::Last } else { Answer::Memory });
                     }
@@ -296,12 +306,17 @@ impl Beyond {
             Some(second) if second.has(line) => {}
             Some(second) => {
                 let line_bits = second.line_bits();
+                if self.levels.inclusion == Inclusion::None
+                    && let Some(second) = self.own_second()
+                {
+                    second.fill(line);
+                }
                 self.load(line, line << line_bits, 1 << line_bits, &mut quietly);
             }
         }
     }
 
-    /// The second level, which does not have `line`, gets it; `size` bytes of it at `addr` are asked for. Whether the last level
+    /// The second level, which does not have `line`, gets it (or has got it, where levels do not know of each other); `size` bytes of it at `addr` are asked for. Whether the last level
     /// had them.
     #[inline]
     fn load(&mut self, line: u64, addr: u64, size: u32, seen: &mut impl FnMut(Seen)) -> bool {
@@ -324,6 +339,10 @@ impl Beyond {
                 had
             }
         };
+        if self.levels.inclusion == Inclusion::None {
+            // These levels do not know of each other, and the second one has it by now.
+            return had;
+        }
         let left = self.own_second().and_then(|second| second.fill(line));
         if let Some(left) = left.filter(|_| self.levels.inclusion == Inclusion::Exclusive)
             && !self.last.touch(left)
@@ -339,11 +358,10 @@ impl Beyond {
         let mut had = true;
         let last = &mut self.last;
         SlotLru::each_line(last.line_bits(), addr, size, |line, _, _| {
-            if last.touch(line) {
+            if last.access(line) {
                 seen(Seen::Hit(line));
             } else {
                 had = false;
-                last.fill(line);
                 seen(Seen::Loaded(line));
             }
         });

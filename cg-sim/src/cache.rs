@@ -144,6 +144,41 @@ impl Cache {
         true
     }
 
+    /// Uses `line`, which is put into its set if it is not there, and says whether it was.
+    #[inline]
+    pub fn access(&mut self, line: u64) -> bool {
+        if self.policy == Policy::Lru {
+            // What most caches have is a copy of the code in which the number of ways is a constant.
+            return match self.ways {
+                8 => self.newest::<8>(line),
+                16 => self.newest::<16>(line),
+                _ => self.newest::<0>(line),
+            };
+        }
+        let had = self.touch(line);
+        if !had {
+            self.fill(line);
+        }
+        had
+    }
+
+    /// Moves every line of the set one place back, up to the one where `line` was, and puts `line` first. Says whether it was
+    /// there. `N` is the number of ways, or 0.
+    #[inline(always)]
+    fn newest<const N: usize>(&mut self, line: u64) -> bool {
+        let ways = if N > 0 { N } else { self.ways };
+        let set = self.set(line);
+        let mut carried = line;
+        for entry in &mut self.lines[set * ways..][..ways] {
+            std::mem::swap(entry, &mut carried);
+            if carried == line {
+                return true;
+            }
+        }
+        self.empty[set] -= u32::from(carried == NONE);
+        false
+    }
+
     /// Puts `line`, which must not be there, into its set. Returns the line that it displaces.
     #[inline]
     pub fn fill(&mut self, line: u64) -> Option<u64> {

@@ -171,3 +171,25 @@ fn a_copy_goes_on_alone() {
         assert_eq!(go(&mut copy, &other), alone);
     }
 }
+
+/// What is looked up and filled in one go is as if it were done one after the other.
+#[test]
+fn accesses_are_lookups_and_fills() {
+    for text in ALL.iter().chain(&["1024,16,64,lru", "1024,8,64,random:3", "3072,3,64,lru"]) {
+        let (shape, policy) = parse_shape(text).unwrap();
+        let mut random = Random::new(11);
+        let (mut at_once, mut apart) = (Cache::new(shape, policy), Cache::new(shape, policy));
+        for round in 0..10_000 {
+            let line = line(&mut random, shape, round);
+            if random.one_in(32) {
+                assert_eq!(at_once.remove(line), apart.remove(line));
+                continue;
+            }
+            let hit = apart.touch(line);
+            if !hit {
+                apart.fill(line);
+            }
+            assert_eq!(at_once.access(line), hit, "{text}, round {round}");
+        }
+    }
+}
