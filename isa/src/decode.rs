@@ -109,6 +109,7 @@ impl Insn {
 
     /// Its length in bytes.
     #[inline]
+    #[allow(clippy::len_without_is_empty, reason = "none is empty")]
     pub fn len(&self) -> usize {
         self.ins.len()
     }
