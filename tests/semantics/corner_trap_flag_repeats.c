@@ -20,10 +20,10 @@ __attribute__((noinline)) static unsigned long walk(void) {
                      "mov $3, %%ecx\n rep movsb\n"
                      "mov $2, %%ecx\n repe cmpsb\n"
                      "xor %%ecx, %%ecx\n rep stosb\n"
-                     "mov $2, %%ecx\n jmp 2f\n 3: lahf\n 2: loop 3b\n"
+                     "mov $2, %%ecx\n 3: lahf\n 2: loop 3b\n"
                      "mov $3, %%ecx\n 4: loop 4b\n"
-                     "mov $2, %%ecx\n 5: rep movsb\n jrcxz 6f\n ud2\n 6: call 7f\n jmp 8f\n 7: ret\n"
-                     "8: nop\nlast: nop\n nop\n"
+                     "mov $2, %%ecx\n 5: rep movsb\n jrcxz 6f\n ud2\n"
+                     "6: nop\nlast: nop\n nop\n"
                      : "+S"(r), "+D"(di)::"rax", "rcx", "memory", "cc");
     return di - to;
 }
