@@ -4,12 +4,16 @@
 //! the profile. Which object an address belongs to is a question of time: blocks of the heap come and go. They are asked for first,
 //! then variables of modules, then stacks; the rest is unknown.
 //!
+//! With streams asked for, the addresses that each instruction misses at each object are folded, too.
+//!
 //! Knows of addresses and records; names of sites are found by [`report`] when the process has ended.
 
 pub mod allocators;
+pub mod fold;
 mod blocks;
 mod images;
 pub mod report;
+pub mod streams;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -21,6 +25,7 @@ use grind_trace::{
 };
 
 use blocks::Blocks;
+use cg_format::mem::streams::Access;
 pub use images::{Image, Images, Reader};
 
 /// A place in code: its module, as an index into the report's, and its address.
@@ -79,6 +84,23 @@ pub struct Objects {
     found: Vec<(Object, Tally)>,
     /// The calls that took back what had not been handed out.
     unknown_frees: u64,
+    /// Where they are missed, if that is asked for.
+    streams: Option<streams::Streams>,
+}
+
+/// A data miss.
+#[derive(Clone, Copy, Debug)]
+pub struct Miss {
+    /// The address.
+    pub addr: u64,
+    /// Bytes of the access.
+    pub size: u64,
+    /// The instruction.
+    pub site: Site,
+    /// What it does there.
+    pub access: Access,
+    /// It is one of the last level, too.
+    pub last_level: bool,
 }
 
 /// What was found of a process's objects.
@@ -88,9 +110,22 @@ pub struct Found {
     pub objects: Vec<(Object, Tally)>,
     /// The calls that took back a block that no allocator had handed out.
     pub unknown_frees: u64,
+    /// Where they are missed, if that was asked for; by index into `objects`.
+    pub streams: Option<streams::Found>,
 }
 
 impl Objects {
+    /// Folds the addresses of misses, too; lines of the first level have so many bytes.
+    #[must_use]
+    pub fn with_streams(line: u64) -> Self {
+        Self { streams: Some(streams::Streams::new(line)), ..Self::default() }
+    }
+
+    /// What is missed from here on is missed by this thread.
+    pub fn thread(&mut self, tid: i32) {
+        self.streams.iter_mut().for_each(|streams| streams.thread(tid));
+    }
+
     /// The thread's stack lies there.
     pub fn stack(&mut self, tid: i32, range: Range<u64>) {
         self.stacks.retain(|start, (end, _)| *end <= range.start || *start >= range.end);
@@ -100,11 +135,13 @@ impl Objects {
     /// The thread has ended.
     pub fn thread_ended(&mut self, tid: i32) {
         self.stacks.retain(|_, (_, of)| *of != tid);
+        self.streams.iter_mut().for_each(|streams| streams.thread_ended(tid));
     }
 
     /// Forgets what has been counted, but not what is there.
     pub fn forget(&mut self) {
         self.unknown_frees = 0;
+        self.streams.iter_mut().for_each(streams::Streams::forget);
         for (_, tally) in &mut self.found {
             *tally = Tally { live: tally.live, peak: tally.live, ..Tally::default() };
         }
@@ -146,24 +183,31 @@ impl Objects {
         }
     }
 
-    /// An access at `addr`, by the instruction at `site`, has missed the first level, and the last one if that is so.
-    pub fn missed(&mut self, images: &Images, addr: u64, site: Site, write: bool, last_level: bool) {
-        let number = match self.blocks.find(addr) {
-            Some(number) => number,
-            None => self.other(images, addr, site),
+    /// An access has missed the first level.
+    pub fn missed(&mut self, images: &Images, miss: Miss) {
+        let (number, base) = match self.blocks.find(miss.addr) {
+            Some((number, start)) => (number, Some(start)),
+            None => self.other(images, miss.addr, miss.site),
         };
         let misses = &mut self.found[number as usize].1.misses;
-        let first = if write { 2 } else { 0 };
+        // A modification is booked as a read, as the profile has it.
+        let first = if miss.access == Access::Write { 2 } else { 0 };
         misses[first] += 1;
-        misses[first + 1] += u64::from(last_level);
+        misses[first + 1] += u64::from(miss.last_level);
+        if let Some(streams) = &mut self.streams {
+            let Miss { addr, size, site, access, last_level } = miss;
+            let key = streams::Key { object: number, site, access };
+            streams.missed(key, streams::Miss { addr, size, base, last_level });
+        }
     }
 
-    fn other(&mut self, images: &Images, addr: u64, site: Site) -> u32 {
-        if let Some((image, n)) = images.find(addr) {
-            return self.number(Key::Variable(Arc::as_ptr(image).addr(), n), Some(image));
+    /// The object that is none of blocks, and its first byte if it has one.
+    fn other(&mut self, images: &Images, addr: u64, site: Site) -> (u32, Option<u64>) {
+        if let Some((image, n, start)) = images.find(addr) {
+            return (self.number(Key::Variable(Arc::as_ptr(image).addr(), n), Some(image)), Some(start));
         }
         let stack = self.stacks.range(..=addr).next_back().is_some_and(|(_, (end, _))| addr < *end);
-        self.number(if stack { Key::Stack(site) } else { Key::Unknown }, None)
+        (self.number(if stack { Key::Stack(site) } else { Key::Unknown }, None), None)
     }
 
     fn number(&mut self, key: Key, image: Option<&Arc<Image>>) -> u32 {
@@ -182,7 +226,8 @@ impl Objects {
     /// All that was found.
     #[must_use]
     pub fn found(self) -> Found {
-        Found { objects: self.found, unknown_frees: self.unknown_frees }
+        let streams = self.streams.map(streams::Streams::found);
+        Found { objects: self.found, unknown_frees: self.unknown_frees, streams }
     }
 }
 

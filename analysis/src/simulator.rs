@@ -11,6 +11,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cg_format::mem::streams::Access;
 use cg_sim::beyond::{Answer, Request};
 use cg_sim::{Beyond, Geometries, LastLevel, Levels};
 use grind_trace::{
@@ -24,7 +25,7 @@ use grind_types::own_memory;
 
 use crate::contexts::Reuse;
 use crate::counts::EventCounts;
-use crate::objects::{self, Images, Objects, Reader};
+use crate::objects::{self, Images, Miss, Objects, Reader};
 
 /// What was found of one instruction: misses, mispredictions, and accesses that only the trace knows.
 #[derive(Clone, Copy, Debug)]
@@ -195,6 +196,8 @@ pub struct Simulator {
     anew: bool,
     /// Where variables of files are, if objects are asked for.
     images: Option<Reader>,
+    /// Addresses of misses are folded.
+    streams: bool,
 }
 
 impl Simulator {
@@ -203,10 +206,17 @@ impl Simulator {
     pub fn new(geometries: Option<Geometries>) -> (Self, Findings) {
         let findings = Findings::default();
         let (spaces, processes) = (HashMap::new(), HashMap::new());
-        (
-            Self { geometries, levels: None, spaces, processes, findings: findings.clone(), anew: false, images: None },
-            findings,
-        )
+        let simulator = Self {
+            geometries,
+            levels: None,
+            spaces,
+            processes,
+            findings: findings.clone(),
+            anew: false,
+            images: None,
+            streams: false,
+        };
+        (simulator, findings)
     }
 
     /// Simulates these levels beyond the first, instead of the last level alone.
@@ -215,8 +225,10 @@ impl Simulator {
     }
 
     /// Books what is missed on objects, too. `images` reads where those of files are.
-    pub fn find_objects(&mut self, images: Reader) {
+    /// `streams`: and folds the addresses of each.
+    pub fn find_objects(&mut self, images: Reader, streams: bool) {
         self.images = Some(images);
+        self.streams = streams;
     }
 
     /// Forked processes have nothing of what was found before they were created.
@@ -260,7 +272,9 @@ impl Sink for Simulator {
             BeyondFirst::Plain(last_level) => own_memory::prefer_large_pages_within(last_level.addresses()),
             BeyondFirst::Deep(levels) => own_memory::prefer_large_pages_within(levels.addresses()),
         }
-        let objects = self.images.is_some().then(Box::default);
+        let line = self.geometries.as_ref().filter(|_| self.streams).map(|g| g.d1.line());
+        let of = || line.map_or_else(Objects::default, |line| Objects::with_streams(line.into()));
+        let objects = self.images.is_some().then(|| Box::new(of()));
         self.processes.insert(
             pid,
             Process {
@@ -318,6 +332,7 @@ impl Sink for Simulator {
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let Some(sites) = self.spaces.get(&p.space) else { return };
         p.tallies.resize(sites.hot.len(), Tally::default());
+        p.objects.iter_mut().for_each(|objects| objects.thread(tid));
         if p.contexts.is_some() {
             return contexts::records(p, sites, tid, words);
         }
@@ -402,9 +417,9 @@ impl Process {
             let mut last_level = |addr, size: u16, data| {
                 asked.missed_ll(site, Request { instruction: hot.addr, addr, size: size.into(), data })
             };
-            let mut book = |addr, missed| {
+            let mut book = |addr, size: u16, missed| {
                 if let Some(objects) = &mut self.objects {
-                    missed_object(objects, sites, site, addr, missed);
+                    missed_object(objects, sites, site, addr, size, missed);
                 }
             };
             match hot.kind {
@@ -419,7 +434,7 @@ impl Process {
                     let missed = last_level(word(*low, *high), hot.size, true);
                     tally[0] += 1;
                     tally[1] += u64::from(missed);
-                    book(word(*low, *high), missed);
+                    book(word(*low, *high), hot.size, missed);
                 }
                 HotKind::Branch => {
                     rest = operands;
@@ -433,7 +448,7 @@ impl Process {
                         let missed = last_level(word(record[1], record[2]), record[3] as u16, true);
                         tally[0] += 1;
                         tally[1] += u64::from(missed);
-                        book(word(record[1], record[2]), missed);
+                        book(word(record[1], record[2]), record[3] as u16, missed);
                     } else {
                         accesses(kind, record, &sites.specials, self.rare.entry(site).or_default());
                     }
@@ -445,12 +460,15 @@ impl Process {
 }
 
 /// Books a data miss, of the last level if that is so, on the object at `addr`.
-fn missed_object(objects: &mut Objects, sites: &Sites, number: u32, addr: u64, missed_ll: bool) {
+fn missed_object(objects: &mut Objects, sites: &Sites, number: u32, addr: u64, size: u16, last_level: bool) {
     let site = &sites.all[number as usize];
-    // Cachegrind books a modification as a read.
-    let write = matches!(site.kind, SiteKind::Write(_) | SiteKind::Sized { done: Done::Write });
+    let access = match site.kind {
+        SiteKind::Write(_) | SiteKind::Sized { done: Done::Write } => Access::Write,
+        SiteKind::Modify(_) => Access::Modify,
+        _ => Access::Read,
+    };
     let at = objects::Site { module: site.module, addr: site.addr.0 };
-    objects.missed(&sites.images, addr, at, write, missed_ll);
+    objects.missed(&sites.images, Miss { addr, size: size.into(), site: at, access, last_level });
 }
 
 /// Asks for what the record at the start of `records` will need of the tables, which are mostly larger than the processor's

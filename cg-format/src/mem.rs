@@ -1,9 +1,12 @@
-//! The file of a run's data objects (`mem.out`): JSON lines, one object a line, behind a line that says what the run was.
+//! The file of a run's data objects (`mem.out`): JSON lines, one object a line, behind a line that says what the run was, and before
+//! those of the streams, if they were asked for.
 //!
-//! Every data miss of the run is a miss of exactly one object, so the objects' misses sum to the totals of the first line. The
-//! reader asks for that: a file that was cut off, or put together from two, is an error and no report. Text is UTF-8; bytes of names
-//! that are not are replaced (U+FFFD). Rows are written in a stable order: by kind, file, line, name. A reader ignores keys that it
-//! does not know.
+//! Every data miss of the run is a miss of exactly one object, so the objects' misses sum to the totals of the first line; and of one
+//! stream, but for those that the first line counts. The reader asks for that: a file that was cut off, or put together from
+//! two, is an error and no report. Text is UTF-8; bytes of names that are not are replaced (U+FFFD). Rows are written in a stable
+//! order: by kind, file, line, name; streams by object, file, line, instruction. A reader ignores keys that it does not know.
+
+pub mod streams;
 
 use std::io::{self, BufRead, Write};
 
@@ -11,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cachegrind::Profile;
 use crate::count::TooLarge;
+use streams::Stream;
 
 /// The version of the format that is written, and the newest that is read.
 pub const VERSION: u32 = 1;
@@ -55,6 +59,30 @@ pub struct Head {
     /// The calls that took back a block that none of the allocators had handed out.
     #[serde(default)]
     pub unknown_frees: u64,
+    /// How many objects follow.
+    pub objects: usize,
+    /// What is said of the streams behind them, if they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<StreamsHead>,
+}
+
+/// What the first line says of streams.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamsHead {
+    /// How many follow.
+    pub count: usize,
+    /// Bytes of a line of the first-level cache.
+    pub line: u64,
+    /// Misses that are in none, since there were too many of them.
+    pub others: u64,
+}
+
+impl Head {
+    /// Which of the events are misses of the first level.
+    pub fn first_level(&self) -> impl Iterator<Item = usize> + '_ {
+        let named = |(n, event): (usize, &String)| matches!(event.as_str(), "D1mr" | "D1mw").then_some(n);
+        self.events.iter().enumerate().filter_map(named)
+    }
 }
 
 /// An object.
@@ -98,6 +126,8 @@ pub struct Mem {
     pub head: Head,
     /// Its objects.
     pub objects: Vec<Object>,
+    /// Their streams, in the order of the objects.
+    pub streams: Vec<Stream>,
 }
 
 /// Why a file is none of data objects.
@@ -121,6 +151,13 @@ pub enum Error {
         /// The total of the first line.
         total: u64,
     },
+    /// The streams' misses are not the objects'.
+    Streams {
+        /// What the streams' misses sum to.
+        sum: u64,
+        /// The misses of the first level.
+        total: u64,
+    },
 }
 
 impl std::fmt::Display for Error {
@@ -130,6 +167,9 @@ impl std::fmt::Display for Error {
             Self::Line { number, problem } => write!(f, "line {number}: {problem}"),
             Self::Incomplete { event, sum, total } => {
                 write!(f, "incomplete: {event} of all objects is {sum}, but the file's total is {total}")
+            }
+            Self::Streams { sum, total } => {
+                write!(f, "incomplete: all streams have {sum} misses, but the file's total is {total}")
             }
         }
     }
@@ -144,25 +184,41 @@ impl From<io::Error> for Error {
 }
 
 impl Mem {
-    /// Puts rows in order, makes those one that nothing tells apart, and sets the totals.
+    /// Puts rows in order, makes those one that nothing tells apart, and sets the totals. Streams, which must be in the order of
+    /// their instructions, keep that within a line of the source.
     pub fn finish(&mut self) {
         fn key(o: &Object) -> (Kind, &str, u64, &str, &str) {
             (o.kind, &o.file, o.line, &o.name, &o.function)
         }
-        self.objects.sort_by(|a, b| key(a).cmp(&key(b)));
-        self.objects.dedup_by(|next, first| {
-            let same = key(next) == key(first);
-            if same {
-                first.bytes = match first.kind {
-                    Kind::Heap => first.bytes.saturating_add(next.bytes),
-                    _ => first.bytes.max(next.bytes),
-                };
-                first.blocks = first.blocks.saturating_add(next.blocks);
-                first.peak_bytes = first.peak_bytes.saturating_add(next.peak_bytes);
-                add(&mut first.counts, &next.counts);
-            }
-            same
-        });
+        let mut rows: Vec<(usize, Object)> = self.objects.drain(..).enumerate().collect();
+        rows.sort_by(|(_, a), (_, b)| key(a).cmp(&key(b)));
+        let mut to = vec![0; rows.len()];
+        for (from, next) in rows {
+            let first = match self.objects.last_mut() {
+                Some(first) if key(&next) == key(first) => first,
+                _ => {
+                    to[from] = self.objects.len();
+                    self.objects.push(next);
+                    continue;
+                }
+            };
+            first.bytes = match first.kind {
+                Kind::Heap => first.bytes.saturating_add(next.bytes),
+                _ => first.bytes.max(next.bytes),
+            };
+            first.blocks = first.blocks.saturating_add(next.blocks);
+            first.peak_bytes = first.peak_bytes.saturating_add(next.peak_bytes);
+            add(&mut first.counts, &next.counts);
+            to[from] = self.objects.len() - 1;
+        }
+        for stream in &mut self.streams {
+            stream.object = to.get(stream.object).copied().unwrap_or(stream.object);
+        }
+        self.streams.sort_by(|a, b| (a.object, &a.file, a.line).cmp(&(b.object, &b.file, b.line)));
+        self.head.objects = self.objects.len();
+        if let Some(head) = &mut self.head.streams {
+            head.count = self.streams.len();
+        }
         let mut totals = vec![0; self.head.events.len()];
         self.objects.iter().for_each(|object| add(&mut totals, &object.counts));
         self.head.totals = totals;
@@ -177,6 +233,10 @@ impl Mem {
         out.write_all(b"\n")?;
         for object in &self.objects {
             serde_json::to_writer(&mut *out, object)?;
+            out.write_all(b"\n")?;
+        }
+        for stream in &self.streams {
+            serde_json::to_writer(&mut *out, stream)?;
             out.write_all(b"\n")?;
         }
         Ok(())
@@ -197,7 +257,8 @@ impl Mem {
         }
         let mut objects = Vec::new();
         let mut sums = vec![0u64; head.events.len()];
-        while let Some(object) = lines.next::<Object>()? {
+        while objects.len() < head.objects {
+            let Some(object) = lines.next::<Object>()? else { break };
             if object.counts.len() != head.events.len() {
                 return Err(lines.wrong("there must be a count for each event"));
             }
@@ -211,7 +272,17 @@ impl Mem {
                 return Err(Error::Incomplete { event: event.clone(), sum, total: *total });
             }
         }
-        Ok(Self { head, objects })
+        let streams = match &head.streams {
+            Some(of) => lines.streams(of, &head, &objects)?,
+            None => Vec::new(),
+        };
+        if lines.next::<serde::de::IgnoredAny>()?.is_some() {
+            return Err(lines.wrong("the first line does not speak of this one"));
+        }
+        if objects.len() < head.objects {
+            return Err(lines.wrong(format!("of {} objects there are {}", head.objects, objects.len())));
+        }
+        Ok(Self { head, objects, streams })
     }
 
     /// The objects as a profile, in which they are functions: each at the file and the line of what has allocated it.
@@ -246,6 +317,29 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
+    /// All streams; `objects` are all objects.
+    fn streams(&mut self, of: &StreamsHead, head: &Head, objects: &[Object]) -> Result<Vec<Stream>, Error> {
+        let mut streams = Vec::new();
+        let mut sum = of.others;
+        while streams.len() < of.count {
+            let Some(stream) = self.next::<Stream>()? else { break };
+            if let Some(problem) = stream.problem(objects.len()) {
+                return Err(self.wrong(problem));
+            }
+            sum = sum.checked_add(stream.misses).ok_or_else(|| self.wrong("counts are too large"))?;
+            streams.push(stream);
+        }
+        let total = head.first_level().try_fold(0, |sum: u64, n| sum.checked_add(head.totals[n]));
+        let total = total.ok_or_else(|| self.wrong("counts are too large"))?;
+        if of.line == 0 {
+            return Err(self.wrong("a line has no bytes"));
+        }
+        if streams.len() < of.count || sum != total {
+            return Err(Error::Streams { sum, total });
+        }
+        Ok(streams)
+    }
+
     fn wrong(&self, problem: impl Into<String>) -> Error {
         Error::Line { number: self.number.max(1), problem: problem.into() }
     }
@@ -266,6 +360,7 @@ impl Lines<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::streams::{Access, Level, Part, Walk};
     use super::*;
 
     fn object(kind: Kind, name: &str, line: u64, counts: [u64; 2]) -> Object {
@@ -289,8 +384,27 @@ mod tests {
             object(Kind::Heap, "heap@t.c:7", 7, [2, 2]),
             object(Kind::Heap, "heap@t.c:9", 9, [3, 1]),
         ];
-        let head = Head { version: VERSION, events: vec!["D1mr".into(), "D1mw".into()], ..Head::default() };
-        let mut mem = Mem { head, objects };
+        let streams = Some(StreamsHead { count: 0, line: 64, others: 3 });
+        let head = Head { version: VERSION, events: vec!["D1mr".into(), "D1mw".into()], streams, ..Head::default() };
+        let part = Part { start: -8, misses: 9, walk: None, levels: vec![Level { step: 64, count: 9 }] };
+        let walk = Some(Walk { step: -8, last: -16, most: -70 });
+        let stream = |object, line, part| Stream {
+            access: Access::Write,
+            object,
+            file: String::new(),
+            line,
+            function: "f".into(),
+            size: 8,
+            executions: 0,
+            misses: 9 - line,
+            last_level: 1,
+            phase: 16,
+            parts: vec![part],
+            irregular: 0,
+            distances: vec![],
+        };
+        let streams = vec![stream(3, 0, part.clone()), stream(0, 6, Part { misses: 3, walk, ..part })];
+        let mut mem = Mem { head, objects, streams };
         mem.finish();
         mem
     }
@@ -309,6 +423,8 @@ mod tests {
         let (seven, nine) = (of(&mem.objects[0]), of(&mem.objects[1]));
         assert_eq!(seven, ("heap@t.c:7".into(), 8, 1, vec![2, 2]));
         assert_eq!(nine, ("heap@t.c:9".into(), 16, 2, vec![4, 1]), "rows that nothing tells apart are one");
+        let streams: Vec<(usize, u64)> = mem.streams.iter().map(|s| (s.object, s.misses)).collect();
+        assert_eq!(streams, [(1, 9), (2, 3)], "at the rows of their objects");
         assert_eq!(Mem::read(&mut text(&mem).as_slice()).expect("a file of ours"), mem);
     }
 
@@ -318,7 +434,7 @@ mod tests {
         let ends: Vec<usize> = (0..whole.len()).filter(|n| whole[*n] == b'\n').map(|n| n + 1).collect();
         for end in &ends[..ends.len() - 1] {
             let error = Mem::read(&mut &whole[..*end]).expect_err("cut off");
-            assert!(matches!(error, Error::Incomplete { .. }), "{error}");
+            assert!(matches!(error, Error::Incomplete { .. } | Error::Streams { .. }), "{error}");
         }
         // What is left of a line is none; what is read is all of it.
         for end in 0..whole.len() - 1 {
@@ -348,11 +464,27 @@ mod tests {
                 mem.profile().expect("counts that have been read");
             }
         }
+        for (from, to, problem) in [
+            (r#""others":3"#, r#""others":4"#, "incomplete: all streams have 16 misses, but the file's total is 15"),
+            (r#""object":1"#, r#""object":9"#, "line 5: there is no such object"),
+            (r#""size":8"#, r#""size":0"#, "line 5: an access has no size"),
+            (r#""step":-8"#, r#""step":0"#, "line 6: these are no steps"),
+            (r#""last":-16"#, r#""last":-1600"#, "line 6: these are no steps"),
+            (r#""count":9}"#, r#""count":0}"#, "line 5: these are no steps"),
+            (r#""misses":3"#, r#""misses":2"#, "line 6: its parts do not have its misses"),
+            (r#""line":64"#, r#""line":0"#, "a line has no bytes"),
+            (r#""objects":3"#, r#""objects":4"#, "line 5: missing field"),
+            (r#""count":2"#, r#""count":1"#, "all streams have 12 misses"),
+        ] {
+            let changed = String::from_utf8(whole.clone()).expect("text").replacen(from, to, 1);
+            let error = Mem::read(&mut changed.as_bytes()).expect_err("changed").to_string();
+            assert!(error.contains(problem), "{from} as {to}: {error}");
+        }
         for (bytes, problem) in [
             (&b""[..], "line 1: the file is empty"),
             (b"events: Ir\n", "line 1: expected value at line 1 column 1"),
-            (br#"{"version":9,"command":"","pid":1,"desc":[],"events":["a"],"totals":[0]}"#, "version 9 is not known"),
-            (br#"{"version":1,"command":"","pid":1,"desc":[],"events":["a"],"totals":[]}"#, "a total for each event"),
+            (br#"{"version":9,"command":"","pid":1,"desc":[],"events":["a"],"totals":[0],"objects":0}"#, "version 9 is not known"),
+            (br#"{"version":1,"command":"","pid":1,"desc":[],"events":["a"],"totals":[],"objects":0}"#, "a total for each event"),
         ] {
             let error = Mem::read(&mut &bytes[..]).expect_err("none of ours").to_string();
             assert!(error.contains(problem), "{error}");

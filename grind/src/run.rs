@@ -277,7 +277,7 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         simulator.forks_count_anew();
     }
     if let Some(simulator) = simulator.as_mut().filter(|_| options.objects) {
-        simulator.find_objects(Reader::new(options.names()));
+        simulator.find_objects(Reader::new(options.names()), options.streams);
         runner.watch(options.names());
     }
     let (caches, levels) = (simulation.caches, simulation.levels);

@@ -64,6 +64,8 @@ pub enum Impossible {
     Levels(Clash),
     /// A model that knows two levels only; the option that asks for it.
     TwoLevels(&'static str),
+    /// There are no data objects whose misses could be streams.
+    Streams,
     /// The use of lines cannot be added up over lines of different sizes.
     Uses(LinesDiffer),
     /// A first-level cache has more lines than a thread has room for.
@@ -94,6 +96,7 @@ impl fmt::Display for Impossible {
                 "{option} is a model of I1, D1 and an LL that replaces the line used longest ago: leave out --L2, --inclusion, \
                  --prefetcher, --machine and the policy of --LL"
             ),
+            Self::Streams => write!(f, "--streams=misses tells how data objects are walked over: add --objects=yes"),
             Self::Uses(differ) => write!(f, "--cacheuse: {differ}; use --I1, --D1 and --LL"),
             Self::Large { option, lines } => write!(
                 f,
@@ -119,6 +122,9 @@ impl Simulation {
 
     fn with(options: &Options, cpuid: host::Cpuid<'_>, avx: bool) -> Result<Self, Impossible> {
         let mut simulation = Self { branches: options.branch_sim, tool: options.tool, ..Self::default() };
+        if options.streams && !options.objects {
+            return Err(Impossible::Streams);
+        }
         if !options.cache_sim {
             return match options.levels.option() {
                 _ if options.objects => Err(Impossible::Objects),

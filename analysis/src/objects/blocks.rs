@@ -52,17 +52,17 @@ impl Blocks {
         self.freed(start)
     }
 
-    /// The object of the block at an address.
+    /// The object of the block at an address, and its first byte.
     #[inline]
-    pub(super) fn find(&mut self, at: u64) -> Option<u32> {
+    pub(super) fn find(&mut self, at: u64) -> Option<(u32, u64)> {
         if let Some((start, end, object)) = self.last
             && (start..end).contains(&at)
         {
-            return Some(object);
+            return Some((object, start));
         }
         let (&start, block) = self.all.range(..=at).next_back().filter(|(_, block)| at < block.end)?;
         self.last = Some((start, block.end, block.object));
-        Some(block.object)
+        Some((block.object, start))
     }
 }
 
@@ -135,7 +135,7 @@ mod tests {
                 }
                 _ => {
                     for at in [start, random(600)] {
-                        let expected = twin.bytes[at as usize].map(|n| twin.blocks[n]).filter(|b| b.3).map(|b| b.0);
+                        let expected = twin.bytes[at as usize].map(|n| twin.blocks[n]).filter(|b| b.3).map(|b| (b.0, b.1));
                         assert_eq!(blocks.find(at), expected, "at {at}");
                         hits += u32::from(expected.is_some());
                     }

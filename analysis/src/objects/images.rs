@@ -28,13 +28,14 @@ struct Mapped {
 pub struct Images(Vec<Mapped>);
 
 impl Images {
-    /// The image that has an address, and the number of what is there.
+    /// The image that has an address, the number of what is there, and where that begins.
     #[must_use]
-    pub fn find(&self, addr: u64) -> Option<(&Arc<Image>, usize)> {
+    pub fn find(&self, addr: u64) -> Option<(&Arc<Image>, usize, u64)> {
         let n = self.0.partition_point(|m| m.start <= addr).checked_sub(1)?;
         let mapped = self.0.get(n).filter(|m| addr < m.end)?;
         let n = mapped.image.data.at(Svma(addr.wrapping_sub(mapped.bias)))?;
-        Some((&mapped.image, n))
+        let (there, _) = mapped.image.data.get(n)?;
+        Some((&mapped.image, n, there.start.0.wrapping_add(mapped.bias)))
     }
 }
 

@@ -3,16 +3,17 @@
 //! Their misses sum to those of the process's profile. Names are those that are known, and no guesses: `heap@file:line`, else
 //! `heap@module+offset`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
-use cg_format::mem::{self, Head, Kind, Mem};
+use cg_format::mem::streams::Part;
+use cg_format::mem::{self, Head, Kind, Mem, StreamsHead};
 use grind_names::symbolizer::{Code, Place, Symbolizer, UNKNOWN};
 use grind_session::ProcessReport;
 use grind_symbols::sanitised;
 
-use super::{Found, Object, Site, Tally};
+use super::{Found, Object, Site, Tally, streams};
 
 /// What is counted of each object, in the order of [`Tally::misses`].
 pub const EVENTS: [&str; 4] = ["D1mr", "DLmr", "D1mw", "DLmw"];
@@ -35,7 +36,7 @@ pub fn mem(
     command: &[u8],
     desc: &[Vec<u8>],
 ) -> Mem {
-    let places = places(report, &found.objects, symbolizer);
+    let places = places(report, found, symbolizer);
     let mut all = Mem {
         head: Head {
             version: mem::VERSION,
@@ -45,14 +46,65 @@ pub fn mem(
             events: EVENTS.map(str::to_owned).into(),
             totals: Vec::new(),
             unknown_frees: found.unknown_frees,
+            objects: 0,
+            streams: found.streams.as_ref().map(|of| StreamsHead { count: 0, line: of.line, others: of.others }),
         },
         objects: Vec::new(),
+        streams: Vec::new(),
     };
-    for (object, tally) in found.objects.iter().filter(|(_, t)| t.misses != [0; 4] || t.blocks > 0) {
+    let mut rows = vec![0; found.objects.len()];
+    for (n, (object, tally)) in found.objects.iter().enumerate().filter(|(_, (_, t))| t.misses != [0; 4] || t.blocks > 0) {
+        rows[n] = all.objects.len();
         all.objects.push(row(object, tally, &places));
+    }
+    let found = found.streams.iter().flat_map(|found| found.streams.iter().map(|stream| (stream, found.line)));
+    let executions = executions(report, found.clone().map(|(stream, _)| stream.key.site));
+    for (found, line) in found {
+        let executions = executions.get(&found.key.site).copied().unwrap_or(0);
+        all.streams.push(stream(found, rows[found.key.object as usize], line, executions, &places));
     }
     all.finish();
     all
+}
+
+/// How often these instructions were executed.
+fn executions(report: &ProcessReport<'_>, sites: impl Iterator<Item = Site>) -> HashMap<Site, u64> {
+    let mut executions: HashMap<Site, u64> = sites.map(|site| (site, 0)).collect();
+    if !executions.is_empty() {
+        for one in report.counts.instructions() {
+            if let Some(sum) = executions.get_mut(&Site { module: one.module as u32, addr: one.addr.0 }) {
+                *sum = sum.saturating_add(one.count);
+            }
+        }
+    }
+    executions
+}
+
+fn stream(
+    found: &streams::Stream,
+    object: usize,
+    line: u64,
+    executions: u64,
+    places: &BTreeMap<Site, Known>,
+) -> mem::streams::Stream {
+    let known = &places[&found.key.site];
+    let folded = &found.folded;
+    let relative = |part: &Part| Part { start: part.start.wrapping_sub(found.base.cast_signed()), ..part.clone() };
+    mem::streams::Stream {
+        access: found.key.access,
+        object,
+        file: text(&known.file),
+        line: known.line.into(),
+        function: text(&known.function),
+        size: found.size,
+        executions,
+        misses: found.misses,
+        last_level: found.last_level,
+        phase: found.base.checked_rem(line).unwrap_or(0),
+        parts: folded.parts.iter().map(relative).collect(),
+        irregular: folded.irregular,
+        distances: folded.distances.clone(),
+    }
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -108,14 +160,16 @@ fn before(site: Site) -> Site {
 /// Where the sites of all objects are.
 fn places(
     report: &ProcessReport<'_>,
-    found: &[(Object, Tally)],
+    found: &Found,
     symbolizer: &mut dyn Symbolizer,
 ) -> BTreeMap<Site, Known> {
-    let sites = found.iter().filter_map(|(object, _)| match object {
+    let of_objects = found.objects.iter().filter_map(|(object, _)| match object {
         Object::Heap(site) => Some(before(*site)),
         Object::Stack(site) => Some(*site),
         _ => None,
     });
+    let of_streams = found.streams.iter().flat_map(|found| found.streams.iter().map(|stream| stream.key.site));
+    let sites = of_objects.chain(of_streams);
     let mut by_module: BTreeMap<u32, BTreeMap<u64, Site>> = BTreeMap::new();
     for site in sites {
         let module = report.modules.get(site.module as usize);

@@ -232,7 +232,7 @@ pub(super) fn records(p: &mut Process, sites: &Sites, tid: i32, words: &[u32]) {
         });
         let Some([missed_second, missed_ll]) = missed else { return };
         if let Some(objects) = p.objects.as_mut().filter(|_| data) {
-            missed_object(objects, sites, site, addr, missed_ll);
+            missed_object(objects, sites, site, addr, size, missed_ll);
         }
         let mut counts = misses(kind, [1, missed_second.into(), missed_ll.into()]);
         counts.oc_ll = old;

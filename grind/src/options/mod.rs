@@ -140,6 +140,8 @@ pub struct Options {
     pub cache_sim: bool,
     /// Whether misses are told by data object.
     pub objects: bool,
+    /// Their misses are told as streams, too.
+    pub streams: bool,
     /// The file of data objects.
     pub mem_out_file: Option<Template>,
     /// Whether branch prediction is simulated.
@@ -227,6 +229,7 @@ impl Options {
             instr_at_start: true,
             cache_sim: false,
             objects: false,
+            streams: false,
             mem_out_file: None,
             branch_sim: false,
             cycle_estimation: false,

@@ -365,6 +365,16 @@ pub static OPTIONS: &[Opt] = &[
          stacks), in a file of their own (--mem-out-file)",
     ),
     opt(
+        &["--streams"],
+        Kind::Choice(&["no", "misses"]),
+        Role::Tool(|o, v| {
+            o.streams = matches!(v, Value::Text(text) if text == "misses");
+            Ok(())
+        }),
+        "no",
+        "with --objects=yes: in which steps each instruction walks over what it misses (misses), in the file of data objects",
+    ),
+    opt(
         &["--mem-out-file"],
         Kind::Text("file"),
         Role::Tool(|o, v| {

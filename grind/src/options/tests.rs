@@ -129,7 +129,9 @@ fn caches_are_chosen() {
     assert_eq!((o.cache_sim, o.branch_sim, o.caches), (false, false, Given::default()));
     assert!(!o.objects && o.mem_out_file().has_pid());
     let (o, _) = run(&["--objects=yes", "--mem-out-file=x", "x"]);
-    assert!(o.objects && !o.mem_out_file().has_pid());
+    assert!(o.objects && !o.streams && !o.mem_out_file().has_pid());
+    let (o, _) = run(&["--objects=yes", "--streams=misses", "x"]);
+    assert!(o.objects && o.streams);
     let (o, _) = run(&["--cache-sim=yes", "--branch-sim=yes", "--I1=1024,2,32", "--D1=64,1,16", "--LL=4096,4,64", "x"]);
     let cache = |size, assoc, line| cg_sim::Geometry::new(size, assoc, line).ok();
     assert_eq!((o.cache_sim, o.branch_sim), (true, true));
