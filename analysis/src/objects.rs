@@ -9,8 +9,8 @@
 //! Knows of addresses and records; names of sites are found by [`report`] when the process has ended.
 
 pub mod allocators;
-pub mod fold;
 mod blocks;
+pub mod fold;
 mod images;
 pub mod report;
 pub mod streams;
@@ -185,8 +185,8 @@ impl Objects {
 
     /// An access has missed the first level.
     pub fn missed(&mut self, images: &Images, miss: Miss) {
-        let (number, base) = match self.blocks.find(miss.addr) {
-            Some((number, start)) => (number, Some(start)),
+        let (number, place) = match self.blocks.find(miss.addr) {
+            Some((number, block)) => (number, Some(block)),
             None => self.other(images, miss.addr, miss.site),
         };
         let misses = &mut self.found[number as usize].1.misses;
@@ -197,14 +197,14 @@ impl Objects {
         if let Some(streams) = &mut self.streams {
             let Miss { addr, size, site, access, last_level } = miss;
             let key = streams::Key { object: number, site, access };
-            streams.missed(key, streams::Miss { addr, size, base, last_level });
+            streams.missed(key, streams::Miss { addr, size, place, last_level });
         }
     }
 
-    /// The object that is none of blocks, and its first byte if it has one.
-    fn other(&mut self, images: &Images, addr: u64, site: Site) -> (u32, Option<u64>) {
-        if let Some((image, n, start)) = images.find(addr) {
-            return (self.number(Key::Variable(Arc::as_ptr(image).addr(), n), Some(image)), Some(start));
+    /// The object that is none of blocks, and where it lies if that is known.
+    fn other(&mut self, images: &Images, addr: u64, site: Site) -> (u32, Option<Range<u64>>) {
+        if let Some((image, n, place)) = images.find(addr) {
+            return (self.number(Key::Variable(Arc::as_ptr(image).addr(), n), Some(image)), Some(place));
         }
         let stack = self.stacks.range(..=addr).next_back().is_some_and(|(_, (end, _))| addr < *end);
         (self.number(if stack { Key::Stack(site) } else { Key::Unknown }, None), None)

@@ -11,6 +11,10 @@ use std::os::unix::ffi::OsStrExt;
 pub const CACHEGRIND: &str = "cachegrind.out";
 /// How profiles of callgrind are called.
 pub const CALLGRIND: &str = "callgrind.out";
+/// How files of data objects are called.
+pub const MEMORY: &str = "mem.out";
+/// What the profile beside such a file is called behind it.
+const BESIDE: &[u8] = b".data";
 /// What stands between the name of a profile of all contexts and that of one: such are shown with the former.
 const CONTEXT: &[u8] = b".ctx-";
 
@@ -21,7 +25,10 @@ pub fn profile(start: &str) -> Option<OsString> {
     let profiles = entries.filter_map(|entry| {
         let name = entry.file_name();
         let bytes = name.as_bytes();
-        if !bytes.starts_with(start.as_bytes()) || bytes.windows(CONTEXT.len()).any(|part| part == CONTEXT) {
+        if !bytes.starts_with(start.as_bytes()) || start == MEMORY && bytes.ends_with(BESIDE) {
+            return None;
+        }
+        if bytes.windows(CONTEXT.len()).any(|part| part == CONTEXT) {
             return None;
         }
         let meta = fs::metadata(entry.path()).ok().filter(|meta| meta.is_file())?;

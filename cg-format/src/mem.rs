@@ -391,6 +391,7 @@ mod tests {
         let stream = |object, line, part| Stream {
             access: Access::Write,
             object,
+            instruction: 0,
             file: String::new(),
             line,
             function: "f".into(),
@@ -399,6 +400,7 @@ mod tests {
             misses: 9 - line,
             last_level: 1,
             phase: 16,
+            bytes: 0,
             parts: vec![part],
             irregular: 0,
             distances: vec![],
@@ -483,8 +485,14 @@ mod tests {
         for (bytes, problem) in [
             (&b""[..], "line 1: the file is empty"),
             (b"events: Ir\n", "line 1: expected value at line 1 column 1"),
-            (br#"{"version":9,"command":"","pid":1,"desc":[],"events":["a"],"totals":[0],"objects":0}"#, "version 9 is not known"),
-            (br#"{"version":1,"command":"","pid":1,"desc":[],"events":["a"],"totals":[],"objects":0}"#, "a total for each event"),
+            (
+                br#"{"version":9,"command":"","pid":1,"desc":[],"events":["a"],"totals":[0],"objects":0}"#,
+                "version 9 is not known",
+            ),
+            (
+                br#"{"version":1,"command":"","pid":1,"desc":[],"events":["a"],"totals":[],"objects":0}"#,
+                "a total for each event",
+            ),
         ] {
             let error = Mem::read(&mut &bytes[..]).expect_err("none of ours").to_string();
             assert!(error.contains(problem), "{error}");

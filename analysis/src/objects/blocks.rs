@@ -2,6 +2,7 @@
 //! whether somebody has said so or not.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 #[derive(Clone, Copy, Debug)]
 struct Block {
@@ -52,17 +53,17 @@ impl Blocks {
         self.freed(start)
     }
 
-    /// The object of the block at an address, and its first byte.
+    /// The object of the block at an address, and where the block lies.
     #[inline]
-    pub(super) fn find(&mut self, at: u64) -> Option<(u32, u64)> {
+    pub(super) fn find(&mut self, at: u64) -> Option<(u32, Range<u64>)> {
         if let Some((start, end, object)) = self.last
             && (start..end).contains(&at)
         {
-            return Some((object, start));
+            return Some((object, start..end));
         }
         let (&start, block) = self.all.range(..=at).next_back().filter(|(_, block)| at < block.end)?;
         self.last = Some((start, block.end, block.object));
-        Some((block.object, start))
+        Some((block.object, start..block.end))
     }
 }
 
@@ -135,8 +136,9 @@ mod tests {
                 }
                 _ => {
                     for at in [start, random(600)] {
-                        let expected = twin.bytes[at as usize].map(|n| twin.blocks[n]).filter(|b| b.3).map(|b| (b.0, b.1));
-                        assert_eq!(blocks.find(at), expected, "at {at}");
+                        let expected =
+                            twin.bytes[at as usize].map(|n| twin.blocks[n]).filter(|b| b.3).map(|b| (b.0, b.1));
+                        assert_eq!(blocks.find(at).map(|(object, block)| (object, block.start)), expected, "at {at}");
                         hits += u32::from(expected.is_some());
                     }
                 }

@@ -29,7 +29,8 @@ struct Term {
 pub struct Fold {
     grid: Grid,
     terms: Vec<Term>,
-    last: i64,
+    /// The last address, if there was one.
+    last: Option<i64>,
     distances: Vec<u64>,
     irregular: u64,
 }
@@ -67,19 +68,16 @@ impl Fold {
     /// Accesses of this size to lines of this length.
     #[must_use]
     pub fn new(grid: Grid) -> Self {
-        Self { grid, terms: Vec::new(), last: 0, distances: Vec::new(), irregular: 0 }
+        Self { grid, terms: Vec::new(), last: None, distances: Vec::new(), irregular: 0 }
     }
 
     /// The next address.
     pub fn push(&mut self, at: u64) {
         let at = at.cast_signed();
-        let distance = at.wrapping_sub(self.last);
-        self.last = at;
+        let distance = at.wrapping_sub(self.last.unwrap_or(at));
+        self.last = Some(at);
         if let Some(Term { part, .. }) = self.terms.last_mut() {
-            if go_on(part, at, self.grid) {
-                return;
-            }
-            if finer(part, at, self.grid) {
+            if go_on(part, at, self.grid) || finer(part, at, self.grid) {
                 return;
             }
             if !is_place(part) {
@@ -115,6 +113,12 @@ impl Fold {
             let least = (0..self.terms.len()).min_by_key(|n| self.terms[*n].part.misses).unwrap_or(0);
             let term = self.terms.remove(least);
             self.forget(&term);
+        }
+        if self.irregular > 0 {
+            // Places alone say nothing where others are missing.
+            for term in std::mem::take(&mut self.terms) {
+                if is_place(&term.part) { self.forget(&term) } else { self.terms.push(term) }
+            }
         }
         let parts = self.terms.into_iter().map(|term| term.part).collect();
         Folded { parts, irregular: self.irregular, distances: self.distances }
@@ -171,7 +175,8 @@ impl Fold {
             }
             return done;
         }
-        let starts: Vec<i64> = self.terms.iter().rev().map_while(|t| is_place(&t.part).then_some(t.part.start)).take(6).collect();
+        let starts: Vec<i64> =
+            self.terms.iter().rev().map_while(|t| is_place(&t.part).then_some(t.part.start)).take(6).collect();
         if let [c, b, a, ..] = starts[..]
             && let Some(run) = run(a, b, c, grid)
         {
@@ -188,7 +193,8 @@ impl Fold {
         if let [b, a] = starts[..]
             && let [.., Term { part: before, .. }, _, _] = &mut self.terms[..]
         {
-            let pair = Part { start: a, misses: 2, walk: None, levels: vec![Level { step: b.wrapping_sub(a), count: 2 }] };
+            let pair =
+                Part { start: a, misses: 2, walk: None, levels: vec![Level { step: b.wrapping_sub(a), count: 2 }] };
             if one_more(before, &pair, grid) {
                 self.terms.truncate(self.terms.len() - 2);
                 return true;
@@ -260,7 +266,12 @@ fn finer(part: &mut Part, at: i64, grid: Grid) -> bool {
     if !known.zip(finer).all(|(a, b)| a == b) || grid.next(part.start.wrapping_add(last), smaller) != Some(at) {
         return false;
     }
-    *part = Part { start: part.start, misses: part.misses + 1, walk: Some(reach(part.start, at, smaller, grid)), levels: Vec::new() };
+    *part = Part {
+        start: part.start,
+        misses: part.misses + 1,
+        walk: Some(reach(part.start, at, smaller, grid)),
+        levels: Vec::new(),
+    };
     true
 }
 

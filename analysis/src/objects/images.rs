@@ -1,6 +1,7 @@
 //! Where the variables of mapped files are in a process. Files are read once, whoever maps them.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -28,14 +29,14 @@ struct Mapped {
 pub struct Images(Vec<Mapped>);
 
 impl Images {
-    /// The image that has an address, the number of what is there, and where that begins.
+    /// The image that has an address, the number of what is there, and where that lies.
     #[must_use]
-    pub fn find(&self, addr: u64) -> Option<(&Arc<Image>, usize, u64)> {
+    pub fn find(&self, addr: u64) -> Option<(&Arc<Image>, usize, Range<u64>)> {
         let n = self.0.partition_point(|m| m.start <= addr).checked_sub(1)?;
         let mapped = self.0.get(n).filter(|m| addr < m.end)?;
         let n = mapped.image.data.at(Svma(addr.wrapping_sub(mapped.bias)))?;
         let (there, _) = mapped.image.data.get(n)?;
-        Some((&mapped.image, n, there.start.0.wrapping_add(mapped.bias)))
+        Some((&mapped.image, n, there.start.0.wrapping_add(mapped.bias)..there.end.0.wrapping_add(mapped.bias)))
     }
 }
 

@@ -3,7 +3,7 @@
 //! Their misses sum to those of the process's profile. Names are those that are known, and no guesses: `heap@file:line`, else
 //! `heap@module+offset`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
@@ -53,15 +53,22 @@ pub fn mem(
         streams: Vec::new(),
     };
     let mut rows = vec![0; found.objects.len()];
-    for (n, (object, tally)) in found.objects.iter().enumerate().filter(|(_, (_, t))| t.misses != [0; 4] || t.blocks > 0) {
+    for (n, (object, tally)) in
+        found.objects.iter().enumerate().filter(|(_, (_, t))| t.misses != [0; 4] || t.blocks > 0)
+    {
         rows[n] = all.objects.len();
         all.objects.push(row(object, tally, &places));
     }
     let found = found.streams.iter().flat_map(|found| found.streams.iter().map(|stream| (stream, found.line)));
     let executions = executions(report, found.clone().map(|(stream, _)| stream.key.site));
+    let sites: BTreeSet<Site> = executions.keys().copied().collect();
+    let numbers: HashMap<Site, usize> = sites.into_iter().zip(0..).collect();
     for (found, line) in found {
         let executions = executions.get(&found.key.site).copied().unwrap_or(0);
         all.streams.push(stream(found, rows[found.key.object as usize], line, executions, &places));
+        if let Some(stream) = all.streams.last_mut() {
+            stream.instruction = numbers.get(&found.key.site).copied().unwrap_or(0);
+        }
     }
     all.finish();
     all
@@ -89,10 +96,12 @@ fn stream(
 ) -> mem::streams::Stream {
     let known = &places[&found.key.site];
     let folded = &found.folded;
-    let relative = |part: &Part| Part { start: part.start.wrapping_sub(found.base.cast_signed()), ..part.clone() };
+    let relative =
+        |part: &Part| Part { start: part.start.wrapping_sub(found.place.start.cast_signed()), ..part.clone() };
     mem::streams::Stream {
         access: found.key.access,
         object,
+        instruction: 0,
         file: text(&known.file),
         line: known.line.into(),
         function: text(&known.function),
@@ -100,7 +109,8 @@ fn stream(
         executions,
         misses: found.misses,
         last_level: found.last_level,
-        phase: found.base.checked_rem(line).unwrap_or(0),
+        phase: found.place.start.checked_rem(line).unwrap_or(0),
+        bytes: found.place.end.wrapping_sub(found.place.start),
         parts: folded.parts.iter().map(relative).collect(),
         irregular: folded.irregular,
         distances: folded.distances.clone(),
@@ -158,11 +168,7 @@ fn before(site: Site) -> Site {
 }
 
 /// Where the sites of all objects are.
-fn places(
-    report: &ProcessReport<'_>,
-    found: &Found,
-    symbolizer: &mut dyn Symbolizer,
-) -> BTreeMap<Site, Known> {
+fn places(report: &ProcessReport<'_>, found: &Found, symbolizer: &mut dyn Symbolizer) -> BTreeMap<Site, Known> {
     let of_objects = found.objects.iter().filter_map(|(object, _)| match object {
         Object::Heap(site) => Some(before(*site)),
         Object::Stack(site) => Some(*site),

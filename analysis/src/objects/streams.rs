@@ -4,6 +4,7 @@
 //! for which there is no room are counted together, so that nothing is lost.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use cg_format::mem::streams::{Access, Grid};
 use rustc_hash::FxHashMap;
@@ -26,20 +27,20 @@ pub struct Key {
 }
 
 /// A miss.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Miss {
     pub(super) addr: u64,
     /// Bytes of the access.
     pub(super) size: u64,
-    /// What starts are counted from, if the object has a first byte.
-    pub(super) base: Option<u64>,
+    /// Where the object, or its block, lies, if it has a place: starts are counted from its first byte.
+    pub(super) place: Option<Range<u64>>,
     pub(super) last_level: bool,
 }
 
 #[derive(Clone, Debug)]
 struct Kept {
     fold: Fold,
-    base: u64,
+    place: Range<u64>,
     size: u64,
     misses: u64,
     last_level: u64,
@@ -68,8 +69,8 @@ pub struct Stream {
     pub key: Key,
     /// Bytes of an access: of the first one, if they differ.
     pub size: u64,
-    /// What starts are counted from.
-    pub base: u64,
+    /// What starts are counted from, and one past the last byte of what begins there (the same, if that is not known).
+    pub place: Range<u64>,
     /// Misses of the first level.
     pub misses: u64,
     /// Of the last one.
@@ -107,17 +108,18 @@ impl Streams {
     }
 
     pub(super) fn missed(&mut self, key: Key, miss: Miss) {
-        let Miss { addr, size, base, last_level } = miss;
+        let Miss { addr, size, place, last_level } = miss;
         let kept = match self.current.1.entry(key) {
             std::collections::hash_map::Entry::Occupied(kept) => kept.into_mut(),
             std::collections::hash_map::Entry::Vacant(_) if self.kept >= MOST => {
                 self.others += 1;
                 return;
             }
-            std::collections::hash_map::Entry::Vacant(place) => {
+            std::collections::hash_map::Entry::Vacant(entry) => {
                 self.kept += 1;
                 let fold = Fold::new(Grid { line: self.line, size });
-                place.insert(Kept { fold, base: base.unwrap_or(addr), size, misses: 0, last_level: 0 })
+                let place = place.unwrap_or(addr..addr);
+                entry.insert(Kept { fold, place, size, misses: 0, last_level: 0 })
             }
         };
         kept.misses += 1;
@@ -157,10 +159,10 @@ impl Streams {
         let mut threads: Vec<i32> = self.threads.keys().copied().chain([self.current.0]).collect();
         threads.sort_unstable();
         threads.into_iter().for_each(|tid| self.thread_ended(tid));
-        let stream = |(key, Kept { fold, base, size, misses, last_level })| Stream {
+        let stream = |(key, Kept { fold, place, size, misses, last_level })| Stream {
             key,
             size,
-            base,
+            place,
             misses,
             last_level,
             folded: fold.finish(),
@@ -180,7 +182,7 @@ mod tests {
     }
 
     fn miss(addr: u64) -> Miss {
-        Miss { addr, size: 8, base: Some(4096), last_level: addr % 128 == 0 }
+        Miss { addr, size: 8, place: Some(4096..9999), last_level: addr % 128 == 0 }
     }
 
     #[test]
@@ -196,7 +198,7 @@ mod tests {
         streams.thread_ended(7);
         let found = streams.found();
         let [stream] = &found.streams[..] else { panic!("{found:?}") };
-        assert_eq!((stream.misses, stream.last_level, stream.base), (4000, 2000, 4096));
+        assert_eq!((stream.misses, stream.last_level, stream.place.start), (4000, 2000, 4096));
         assert_eq!(stream.folded.irregular, 0);
         let grid = Grid { line: 64, size: 8 };
         let got: Vec<u64> = stream.folded.parts.iter().flat_map(|p| p.addresses(0, grid)).collect();

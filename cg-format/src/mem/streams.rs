@@ -36,6 +36,8 @@ pub struct Stream {
     pub access: Access,
     /// The row of the object, from 0.
     pub object: usize,
+    /// The instruction, by a number that those of no other one have.
+    pub instruction: usize,
     /// The source file of the instruction.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub file: String,
@@ -57,6 +59,9 @@ pub struct Stream {
     /// Where in its line the place is that starts are counted from: the object's first byte; the first address where an object
     /// has none.
     pub phase: u64,
+    /// Bytes of the object that has its first byte there (a block, if it has several); 0 if that is not known.
+    #[serde(default, skip_serializing_if = "super::is_zero")]
+    pub bytes: u64,
     /// What was folded, in the order of the program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
@@ -147,16 +152,20 @@ impl Part {
                 within.then_some(next)
             });
             if at.is_none() {
-                begin = self.levels.iter().zip(&mut turn).try_fold(from, |from, (level, turn)| {
-                    *turn += 1;
-                    if *turn < level.count {
-                        return Err(from.wrapping_add(level.step));
-                    }
-                    let back = level.step.wrapping_mul(turn.wrapping_sub(1).cast_signed());
-                    *turn = 0;
-                    Ok(from.wrapping_sub(back))
-                })
-                .err();
+                begin = self
+                    .levels
+                    .iter()
+                    .zip(&mut turn)
+                    .try_fold(from, |from, (level, turn)| {
+                        *turn += 1;
+                        if *turn < level.count {
+                            return Err(from.wrapping_add(level.step));
+                        }
+                        let back = level.step.wrapping_mul(turn.wrapping_sub(1).cast_signed());
+                        *turn = 0;
+                        Ok(from.wrapping_sub(back))
+                    })
+                    .err();
                 at = begin;
             }
             Some(now.cast_unsigned())
@@ -183,7 +192,10 @@ impl Stream {
         };
         let sound = |part: &Part| {
             let levels = part.levels.len() + usize::from(part.walk.is_some());
-            levels <= LEVELS && part.levels.iter().all(|l| l.count > 0) && part.walk.iter().all(walks) && part.misses > 0
+            levels <= LEVELS
+                && part.levels.iter().all(|l| l.count > 0)
+                && part.walk.iter().all(walks)
+                && part.misses > 0
         };
         match () {
             () if self.object >= objects => Some("there is no such object"),
@@ -193,7 +205,9 @@ impl Stream {
             () if self.distances.iter().try_fold(0u64, |sum, n| sum.checked_add(*n)) != Some(self.irregular) => {
                 Some("its distances are not those of its irregular misses")
             }
-            () if misses != Some(self.misses) || self.last_level > self.misses => Some("its parts do not have its misses"),
+            () if misses != Some(self.misses) || self.last_level > self.misses => {
+                Some("its parts do not have its misses")
+            }
             () => None,
         }
     }

@@ -137,7 +137,8 @@ fn random_programs_unfold_to_their_misses() {
         let grid = Grid { line: 64, size: [1, 2, 4, 8, 16, 32][random(&mut state, 6) as usize] };
         let mut accesses: Vec<i64> = Vec::new();
         for _ in 0..=random(&mut state, 2) {
-            let mut part = Part { start: random(&mut state, 1 << 30) as i64, misses: 0, walk: None, levels: Vec::new() };
+            let mut part =
+                Part { start: random(&mut state, 1 << 30) as i64, misses: 0, walk: None, levels: Vec::new() };
             for _ in 0..=random(&mut state, 3) {
                 let size = grid.size.cast_signed();
                 let by = [size, size * 3, 4, 64, 1, 4800][random(&mut state, 6) as usize];

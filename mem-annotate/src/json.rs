@@ -1,0 +1,114 @@
+//! The report for programs, as the manual describes it.
+
+use cg_cli::json::Json;
+use cg_format::mem::Kind;
+
+use crate::model::{Model, Row};
+use crate::notation;
+use crate::source::Sources;
+use crate::text::Style;
+
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Heap => "heap",
+        Kind::Variable => "variable",
+        Kind::Section => "section",
+        Kind::Stack => "stack",
+        Kind::Unknown => "unknown",
+    }
+}
+
+fn list<'a>(json: &mut Json, key: &str, texts: impl IntoIterator<Item = &'a str>) {
+    json.key(key);
+    json.begin_array();
+    texts.into_iter().for_each(|text| json.string(text.as_bytes()));
+    json.end_array();
+}
+
+/// The whole report.
+pub(crate) fn report(model: &Model, style: &Style, sources: &mut Sources<'_>) -> String {
+    let mut json = Json::default();
+    let head = &model.mem.head;
+    let names = |of: &[usize]| of.iter().map(|n| &*head.events[*n]).collect::<Vec<&str>>();
+    json.begin_object();
+    json.name("schema", b"mem_annotate");
+    json.key("version");
+    json.integer(1);
+    list(&mut json, "files", style.files.iter().map(String::as_str));
+    list(&mut json, "commands", model.commands.iter().map(String::as_str));
+    json.key("difference");
+    json.boolean(style.files.len() == 2);
+    list(&mut json, "desc", head.desc.iter().map(String::as_str));
+    list(&mut json, "events", head.events.iter().map(String::as_str));
+    list(&mut json, "events_shown", names(&model.show));
+    list(&mut json, "events_sort", names(&model.sort));
+    json.key("threshold_percent");
+    json.float(style.threshold);
+    json.integers("total", model.totals.iter().copied());
+    json.key("objects");
+    json.begin_array();
+    model.rows.iter().for_each(|row| object(&mut json, model, row, sources));
+    json.end_array();
+    json.key("objects_below_threshold");
+    json.integer(model.hidden as i128);
+    json.end_object();
+    json.finish()
+}
+
+fn object(json: &mut Json, model: &Model, row: &Row, sources: &mut Sources<'_>) {
+    let object = &row.object;
+    json.begin_object();
+    json.name("kind", kind(object.kind).as_bytes());
+    json.name("name", object.name.as_bytes());
+    json.name("variable", sources.variable(object).as_bytes());
+    json.name("file", object.file.as_bytes());
+    json.key("line");
+    json.integer(object.line.into());
+    json.name("function", object.function.as_bytes());
+    for (key, n) in [("bytes", object.bytes), ("blocks", object.blocks), ("peak_bytes", object.peak_bytes)] {
+        json.key(key);
+        json.integer(n.into());
+    }
+    json.integers("counts", row.counts.iter().copied());
+    json.key("streams");
+    json.begin_array();
+    let name = sources.variable(object);
+    for n in &row.streams {
+        let (stream, alone) = (&model.mem.streams[*n], model.alone[*n]);
+        json.begin_object();
+        json.name("access", notation::access(stream.access).as_bytes());
+        json.name("file", stream.file.as_bytes());
+        json.key("line");
+        json.integer(stream.line.into());
+        json.name("function", stream.function.as_bytes());
+        for (key, n) in [
+            ("size", stream.size),
+            ("executions", stream.executions),
+            ("misses", stream.misses),
+            ("last_level", stream.last_level),
+            ("irregular", stream.irregular),
+        ] {
+            json.key(key);
+            json.integer(n.into());
+        }
+        json.key("line_bytes_used");
+        let line = model.mem.head.streams.as_ref().map_or(0, |head| head.line);
+        match notation::used(stream, line, alone) {
+            Some(used) => json.integer(used.into()),
+            None => json.null(),
+        }
+        json.key("parts");
+        json.begin_array();
+        for part in &stream.parts {
+            json.begin_object();
+            json.name("steps", notation::part(stream, part, &name, alone).as_bytes());
+            json.key("misses");
+            json.integer(part.misses.into());
+            json.end_object();
+        }
+        json.end_array();
+        json.end_object();
+    }
+    json.end_array();
+    json.end_object();
+}

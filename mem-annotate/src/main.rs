@@ -1,0 +1,112 @@
+//! `mem_annotate`: shows which data objects of a program were missed, and in which steps its instructions walked over them.
+//!
+//! Reads what `grind --objects=yes` writes. The program never writes a file and never changes one; what it cannot read it names.
+#![forbid(unsafe_code)]
+
+mod json;
+mod model;
+mod notation;
+mod options;
+mod source;
+mod text;
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, BufReader, BufWriter, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+use cg_cli::progress::{Counter, Progress};
+use cg_cli::{exit, input, load, newest, options as cli};
+use cg_format::mem::Mem;
+use clap::CommandFactory;
+
+use model::Model;
+use options::Options;
+use source::Sources;
+use text::Style;
+
+fn main() -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    let mut options: Options = match cli::parse(Options::command(), args.iter().cloned()) {
+        Ok(options) => options,
+        Err(code) => return code,
+    };
+    if options.files.is_empty() && !options.diff {
+        let Some(newest) = newest::profile(newest::MEMORY) else {
+            let text = format!(
+                "no file is named, and there is no {}* here: `grind --cache-sim=yes --objects=yes PROGRAM` makes one",
+                newest::MEMORY
+            );
+            return cli::usage_error(Options::command(), &text);
+        };
+        // Nobody may be there to read it.
+        let _ =
+            writeln!(io::stderr(), "mem_annotate: no file is named: this is '{}', the newest here", newest.display());
+        options.files.push(newest);
+    }
+    if options.files.len() != if options.diff { 2 } else { 1 } {
+        let text =
+            if options.diff { "--diff takes two files" } else { "only one file can be shown, or two with --diff" };
+        return cli::usage_error(Options::command(), text);
+    }
+    exit::finish("mem_annotate", run(&options, &args))
+}
+
+fn run(options: &Options, args: &[OsString]) -> anyhow::Result<u8> {
+    load::check_stdin(&options.files)?;
+    let progress = Progress::start("mem_annotate");
+    let mut files = options.files.iter().map(|path| read(path, &progress.counter));
+    let (first, second) = (files.next().transpose()?, files.next().transpose()?);
+    drop(progress);
+    let (before, mem) = match (first, second) {
+        (before, Some(after)) => (before, after),
+        (Some(mem), None) => (None, mem),
+        (None, None) => return Err(anyhow!("no file is named")),
+    };
+    let mut model = Model::new(before, mem)?;
+    model.select(options.show.as_deref(), options.sort.as_deref(), options.threshold)?;
+    let style = Style {
+        invocation: args.iter().map(|arg| arg.to_string_lossy()).collect::<Vec<_>>().join(" "),
+        files: options.files.iter().map(|path| input::name(path)).collect(),
+        threshold: options.threshold,
+        annotate: options.annotates(),
+        context: options.context,
+    };
+    let mut sources = Sources::new(&options.map_source);
+    let mut out = BufWriter::with_capacity(1 << 14, io::stdout().lock());
+    if options.json {
+        out.write_all(json::report(&model, &style, &mut sources).as_bytes()).context("standard output")?;
+    } else {
+        text::print(&mut out, &model, &style, &mut sources).context("cannot print the report")?;
+    }
+    out.flush().context("standard output")?;
+    Ok(exit::SUCCESS)
+}
+
+fn read(path: &OsStr, counter: &Arc<Counter>) -> anyhow::Result<Mem> {
+    let name = input::name(path);
+    let from = input::open_profile(path, counter).map_err(|reason| anyhow!("{name}: {reason}"))?;
+    Mem::read(&mut BufReader::new(from)).map_err(|error| {
+        let hint = match error {
+            cg_format::mem::Error::Line { number: 1, .. } if name.ends_with(".data") => {
+                "; this is the profile of the objects: cg_annotate reads it"
+            }
+            cg_format::mem::Error::Line { number: 1, .. } => {
+                " (this is none of `grind --objects=yes`, which are called mem.out.PID)"
+            }
+            _ => "",
+        };
+        anyhow!("{name}: {error}{hint}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_sound_and_their_manual_is_up_to_date() {
+        cg_cli::manual::assert_up_to_date(&Options::command(), include_str!("narrative.roff"));
+    }
+}

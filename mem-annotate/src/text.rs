@@ -1,0 +1,281 @@
+//! The report for people. Counts are those of the model; nothing is computed here but percentages.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use cg_cli::source_text;
+use cg_format::mem::streams::Stream;
+use cg_format::mem::{Kind, Object};
+
+use crate::model::{Model, Row};
+use crate::notation;
+use crate::source::Sources;
+
+const RULE: &str = "--------------------------------------------------------------------------------";
+
+/// How many parts of a stream are shown.
+const PARTS: usize = 4;
+
+/// What the report is of, and how it is printed.
+pub(crate) struct Style {
+    /// The command line.
+    pub(crate) invocation: String,
+    /// The file, or both files of a difference.
+    pub(crate) files: Vec<String>,
+    pub(crate) threshold: f64,
+    pub(crate) annotate: bool,
+    /// Lines around each that has counts.
+    pub(crate) context: u64,
+}
+
+/// Prints the report.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn print(out: &mut dyn Write, model: &Model, style: &Style, sources: &mut Sources<'_>) -> io::Result<()> {
+    metadata(out, model, style)?;
+    let columns = Columns::new(model);
+    section(out, "Summary")?;
+    writeln!(out, "{}", columns.head(model, ""))?;
+    writeln!(out)?;
+    writeln!(out, "{}", columns.row(model, &model.totals, "PROGRAM TOTALS"))?;
+    writeln!(out)?;
+    section(out, "Data objects")?;
+    writeln!(out, "{}", columns.head(model, "object"))?;
+    for row in &model.rows {
+        writeln!(out)?;
+        writeln!(out, "{}", columns.row(model, &row.counts, &title(&row.object, sources)))?;
+        streams(out, model, row, sources)?;
+    }
+    if model.hidden > 0 {
+        writeln!(out)?;
+        writeln!(out, "{} more below the threshold", thousands(model.hidden as i128))?;
+    }
+    writeln!(out)?;
+    if let Some(head) = &model.mem.head.streams
+        && head.others > 0
+        && style.files.len() == 1
+    {
+        writeln!(
+            out,
+            "{} misses are in no stream, since there were too many of them\n",
+            thousands(head.others.into())
+        )?;
+    }
+    if style.annotate {
+        annotation(out, model, style, sources, &columns)?;
+    }
+    Ok(())
+}
+
+fn section(out: &mut dyn Write, name: &str) -> io::Result<()> {
+    writeln!(out, "{RULE}\n-- {name}\n{RULE}")
+}
+
+fn metadata(out: &mut dyn Write, model: &Model, style: &Style) -> io::Result<()> {
+    section(out, "Metadata")?;
+    writeln!(out, "Invocation:       {}", style.invocation)?;
+    for (n, (command, file)) in model.commands.iter().zip(&style.files).enumerate() {
+        let side = match (style.files.len(), n) {
+            (1, _) => "",
+            (_, 0) => " before",
+            _ => " after",
+        };
+        writeln!(out, "{:17} {command}", format!("Command{side}:"))?;
+        writeln!(out, "{:17} {file}", format!("Data file{side}:"))?;
+    }
+    model.mem.head.desc.iter().try_for_each(|line| writeln!(out, "{line}"))?;
+    let names = |of: &[usize]| of.iter().map(|n| &*model.mem.head.events[*n]).collect::<Vec<_>>().join(" ");
+    writeln!(out, "Events recorded:  {}", model.mem.head.events.join(" "))?;
+    writeln!(out, "Events shown:     {}", names(&model.show))?;
+    writeln!(out, "Event sort order: {}", names(&model.sort))?;
+    writeln!(out, "Threshold:        {}%", style.threshold)?;
+    writeln!(out)
+}
+
+/// `1,234,567`.
+pub(crate) fn thousands(n: i128) -> String {
+    let digits = n.unsigned_abs().to_string();
+    let mut text = if n < 0 { "-".to_owned() } else { String::new() };
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn cell(n: i128, whole: i128) -> String {
+    match whole {
+        0 => thousands(n),
+        _ => format!("{} ({:.1}%)", thousands(n), n as f64 * 100.0 / whole as f64),
+    }
+}
+
+/// How wide the columns are.
+struct Columns(Vec<usize>);
+
+impl Columns {
+    fn new(model: &Model) -> Self {
+        let width = |event: &usize| {
+            let of = |counts: &[i128]| cell(counts[*event], model.whole[*event]).len();
+            let rows = model.rows.iter().map(|row| of(&row.counts));
+            rows.chain([of(&model.totals), model.mem.head.events[*event].len()]).max().unwrap_or(0)
+        };
+        Self(model.show.iter().map(width).collect())
+    }
+
+    fn head(&self, model: &Model, what: &str) -> String {
+        let names =
+            model.show.iter().zip(&self.0).map(|(event, width)| format!("{:_<width$} ", model.mem.head.events[*event]));
+        format!("{} {what}", names.collect::<String>()).trim_end().to_owned()
+    }
+
+    fn row(&self, model: &Model, counts: &[i128], what: &str) -> String {
+        let cells = model
+            .show
+            .iter()
+            .zip(&self.0)
+            .map(|(event, width)| format!("{:>width$} ", cell(counts[*event], model.whole[*event])));
+        format!("{} {what}", cells.collect::<String>())
+    }
+
+    fn empty(&self) -> String {
+        " ".repeat(self.0.iter().map(|width| width + 1).sum::<usize>() + 1)
+    }
+}
+
+/// An object in a line: what it is called, where it is from, how large it is.
+fn title(object: &Object, sources: &mut Sources<'_>) -> String {
+    let at = |object: &Object| match object.line {
+        0 => object.file.clone(),
+        line => format!("{}:{line}", object.file),
+    };
+    let in_function = if object.function.is_empty() { String::new() } else { format!(" {}", object.function) };
+    match object.kind {
+        Kind::Heap => {
+            let name = sources.variable(object);
+            let blocks = match object.blocks {
+                1 => format!("{} bytes", thousands(object.bytes.into())),
+                n => format!(
+                    "{} blocks, {} bytes, at most {} at a time",
+                    thousands(n.into()),
+                    thousands(object.bytes.into()),
+                    thousands(object.peak_bytes.into())
+                ),
+            };
+            let place = if object.line > 0 { format!("  {}{in_function}", at(object)) } else { String::new() };
+            format!("{name}{place} ({blocks})")
+        }
+        Kind::Variable | Kind::Section => {
+            format!("{}  {} ({} bytes)", object.name, at(object), thousands(object.bytes.into()))
+        }
+        Kind::Stack => format!("[stack] {}  {}", object.name, at(object)),
+        Kind::Unknown => format!("{}  (all other memory)", object.name),
+    }
+}
+
+/// The streams of an object, the largest first.
+fn streams(out: &mut dyn Write, model: &Model, row: &Row, sources: &mut Sources<'_>) -> io::Result<()> {
+    let Some(head) = &model.mem.head.streams else { return Ok(()) };
+    let indent = "    ";
+    for n in &row.streams {
+        let (stream, alone) = (&model.mem.streams[*n], model.alone[*n]);
+        let name = sources.variable(&row.object);
+        let place = match stream.line {
+            0 => stream.function.clone(),
+            line => format!("{}:{line} {}", stream.file.rsplit('/').next().unwrap_or_default(), stream.function),
+        };
+        let used = notation::used(stream, head.line, alone).map(|used| {
+            let lost = match head.line - used {
+                0 => String::new(),
+                lost => format!(", {lost} lost"),
+            };
+            format!("; {used} of {} bytes of each line used{lost}", head.line)
+        });
+        let misses = thousands(stream.misses.into());
+        for (first, text) in said(stream, &name, alone) {
+            let behind = match first {
+                true => format!("  {misses} misses{}  {place}", used.as_deref().unwrap_or_default()),
+                false => String::new(),
+            };
+            writeln!(out, "{indent}{text}{behind}")?;
+        }
+        if let Some(hint) = notation::hint(stream, head.line) {
+            writeln!(out, "{indent}  {hint}")?;
+        }
+    }
+    Ok(())
+}
+
+/// A stream in lines, the first of which has its sums.
+fn said(stream: &Stream, name: &str, alone: bool) -> Vec<(bool, String)> {
+    let mut parts: Vec<_> =
+        stream.parts.iter().filter(|part| part.misses.saturating_mul(20) >= stream.misses).collect();
+    parts.sort_by_key(|part| std::cmp::Reverse(part.misses));
+    let shown: u64 = parts.iter().take(PARTS).map(|part| part.misses).sum();
+    let others = stream.misses - shown;
+    let irregular = format!("{} {name}[*] irregular", notation::access(stream.access));
+    let [first, more @ ..] = &parts[..] else { return vec![(true, irregular)] };
+    let text = |part| notation::part(stream, part, name, alone);
+    if more.is_empty() && others == 0 {
+        return vec![(true, text(first))];
+    }
+    // What holds of nearly all is said of it.
+    if first.misses.saturating_mul(10) >= stream.misses.saturating_mul(9) {
+        let rest = stream.misses - first.misses;
+        return vec![(true, format!("~{}", text(first))), (false, format!("  + {} irregular", thousands(rest.into())))];
+    }
+    let mut lines = vec![(true, format!("{} {name} in parts", notation::access(stream.access)))];
+    for part in parts.iter().take(PARTS) {
+        lines.push((false, format!("  {}: {}", text(part), thousands(part.misses.into()))));
+    }
+    if others > 0 {
+        lines.push((false, format!("  + {} irregular", thousands(others.into()))));
+    }
+    lines
+}
+
+/// Source files with lines that allocate what is shown.
+fn annotation(
+    out: &mut dyn Write,
+    model: &Model,
+    style: &Style,
+    sources: &mut Sources<'_>,
+    columns: &Columns,
+) -> io::Result<()> {
+    let mut files: BTreeMap<&str, BTreeMap<u64, Vec<i128>>> = BTreeMap::new();
+    for row in model.rows.iter().filter(|row| row.object.kind == Kind::Heap && row.object.line > 0) {
+        let lines = files.entry(&row.object.file).or_default();
+        let sums = lines.entry(row.object.line).or_insert_with(|| vec![0; row.counts.len()]);
+        sums.iter_mut().zip(&row.counts).for_each(|(sum, n)| *sum += n);
+    }
+    for (file, lines) in files {
+        section(out, &format!("Annotated source file: {file}"))?;
+        let place = sources.place(file);
+        let Some(text) = sources.text(file) else {
+            writeln!(out, "This file was unreadable: {}\n", place.display())?;
+            continue;
+        };
+        writeln!(out, "{}\n", columns.head(model, ""))?;
+        let text: Vec<(u64, &[u8])> = source_text::lines(text).collect();
+        for (low, high) in source_text::ranges(lines.keys().copied(), style.context) {
+            writeln!(out, "-- line {low} {}", "-".repeat(40))?;
+            for (n, line) in text.iter().filter(|(n, _)| (low..=high).contains(n)) {
+                let line = String::from_utf8_lossy(line);
+                match lines.get(n) {
+                    Some(counts) => writeln!(out, "{}", columns.row(model, counts, &line))?,
+                    None => writeln!(out, "{}", format!("{}{line}", columns.empty()).trim_end())?,
+                }
+            }
+            writeln!(out, "-- line {high} {}", "-".repeat(40))?;
+        }
+        let last = text.len() as u64;
+        for line in lines.keys().filter(|line| **line > last) {
+            writeln!(out, "line {line} is behind the end of the file: it has changed")?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
