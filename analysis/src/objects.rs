@@ -21,7 +21,8 @@ use std::sync::Arc;
 
 use grind_symbols::Data;
 use grind_trace::{
-    BORN_WORDS, DIED_WORDS, OBJECT_BORN, OBJECT_DIED, OBJECT_FREED, OBJECT_IN_QUESTION, OBJECT_KEPT, OBJECT_MOVED,
+    BORN_WORDS, CARVED_WORDS, DIED_WORDS, OBJECT_BORN, OBJECT_CARVED, OBJECT_DIED, OBJECT_FREED, OBJECT_GIVEN_BACK,
+    OBJECT_IN_QUESTION, OBJECT_KEPT, OBJECT_MOVED, OBJECT_POOL_GONE, OBJECT_RESIZED, RESIZED_WORDS,
 };
 
 use blocks::Blocks;
@@ -40,7 +41,7 @@ pub struct Site {
 /// What memory belongs to.
 #[derive(Clone, Debug)]
 pub enum Object {
-    /// Blocks that an allocator has handed out to a call that returns to this place.
+    /// Blocks that an allocator has handed out to a call that returns to this place, or that a request before it tells of.
     Heap(Site),
     /// A variable of a file, or a section of it, by its number.
     Variable(Arc<Image>, usize),
@@ -152,35 +153,60 @@ impl Objects {
         match *words {
             [OBJECT_BORN, a, b, c, d, e, f, module, ref rest @ ..] => {
                 const { assert!(BORN_WORDS == 8) };
-                let (address, size, site) = (word(a, b), word(c, d), word(e, f));
-                let number = self.number(Key::Heap(Site { module, addr: site }), None);
-                let tally = &mut self.found[number as usize].1;
-                tally.blocks += 1;
-                tally.bytes = tally.bytes.saturating_add(size);
-                let found = &mut self.found;
-                self.blocks.born(address, size, number, |object, bytes| gone(found, (object, bytes)));
-                let tally = &mut self.found[number as usize].1;
-                tally.live = tally.live.saturating_add(size);
-                tally.peak = tally.peak.max(tally.live);
+                let site = Site { module, addr: word(e, f) };
+                self.there(site, word(c, d), |blocks, size, n, gone| blocks.born(word(a, b), size, n, gone));
+                Some(rest)
+            }
+            [OBJECT_CARVED, a, b, c, d, e, f, g, h, module, ref rest @ ..] => {
+                const { assert!(CARVED_WORDS == 10) };
+                let (site, pool) = (Site { module, addr: word(e, f) }, word(g, h));
+                self.there(site, word(c, d), |blocks, size, n, gone| blocks.carved(word(a, b), size, n, pool, gone));
+                Some(rest)
+            }
+            [OBJECT_RESIZED, a, b, c, d, ref rest @ ..] => {
+                const { assert!(RESIZED_WORDS == 5) };
+                let (size, found) = (word(c, d), &mut self.found);
+                let resized = self.blocks.resized(word(a, b), size, |object, bytes| gone(found, (object, bytes)));
+                if let Some((object, before)) = resized {
+                    let tally = &mut self.found[object as usize].1;
+                    tally.bytes = tally.bytes.saturating_add(size.saturating_sub(before));
+                    tally.live = tally.live.saturating_sub(before).saturating_add(size);
+                    tally.peak = tally.peak.max(tally.live);
+                }
                 Some(rest)
             }
             [OBJECT_DIED, a, b, how, ref rest @ ..] => {
                 const { assert!(DIED_WORDS == 4) };
-                let address = word(a, b);
-                match how {
-                    OBJECT_FREED => match self.blocks.freed(address) {
-                        Some(block) => gone(&mut self.found, block),
-                        None => self.unknown_frees += 1,
-                    },
+                let (address, found) = (word(a, b), &mut self.found);
+                let gone = |object, bytes| gone(found, (object, bytes));
+                let known = match how {
+                    OBJECT_FREED => self.blocks.freed(address, gone),
+                    OBJECT_GIVEN_BACK => self.blocks.given_back(address, gone),
                     OBJECT_IN_QUESTION => self.blocks.in_question(address, true),
                     OBJECT_KEPT => self.blocks.in_question(address, false),
-                    OBJECT_MOVED => self.blocks.moved(address).into_iter().for_each(|b| gone(&mut self.found, b)),
-                    _ => {}
+                    OBJECT_MOVED => self.blocks.moved(address, gone),
+                    OBJECT_POOL_GONE => self.blocks.pool_gone(address, gone),
+                    _ => true,
+                };
+                if !known && matches!(how, OBJECT_FREED | OBJECT_GIVEN_BACK) {
+                    self.unknown_frees += 1;
                 }
                 Some(rest)
             }
             _ => None,
         }
+    }
+
+    /// A block of so many bytes, of this site, is there from here on: `put` puts it there.
+    fn there(&mut self, site: Site, size: u64, put: impl FnOnce(&mut Blocks, u64, u32, &mut dyn FnMut(u32, u64))) {
+        let number = self.number(Key::Heap(site), None);
+        let found = &mut self.found;
+        put(&mut self.blocks, size, number, &mut |object, bytes| gone(found, (object, bytes)));
+        let tally = &mut self.found[number as usize].1;
+        tally.blocks += 1;
+        tally.bytes = tally.bytes.saturating_add(size);
+        tally.live = tally.live.saturating_add(size);
+        tally.peak = tally.peak.max(tally.live);
     }
 
     /// An access has missed the first level.

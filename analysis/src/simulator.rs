@@ -14,10 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cg_format::mem::streams::Access;
 use cg_sim::beyond::{Answer, Request};
 use cg_sim::{Beyond, Geometries, LastLevel, Levels};
-use grind_trace::{
-    BORN_WORDS, CONTEXT_SITE, DIED_WORDS, Done, OBJECT_BORN, OBJECT_DIED, Sink, Site, SiteKind, SpaceId, Special,
-    Target,
-};
+use grind_trace::{CONTEXT_SITE, Done, Sink, Site, SiteKind, SpaceId, Special, Target, object_words};
 use grind_types::Module;
 use grind_types::addr::GuestAddr;
 use grind_types::fault;
@@ -477,12 +474,7 @@ fn missed_object(objects: &mut Objects, sites: &Sites, number: u32, addr: u64, s
 fn look_ahead<'a>(tallies: &[Tally], asked: &impl Asked, sites: &Sites, records: &'a [u32]) -> &'a [u32] {
     let Some((&site, operands)) = records.split_first() else { return records };
     let Some(hot) = sites.hot.get(site as usize) else {
-        let words = match site {
-            OBJECT_BORN => BORN_WORDS,
-            OBJECT_DIED => DIED_WORDS,
-            _ => return &[],
-        };
-        return records.get(words..).unwrap_or_default();
+        return object_words(site).and_then(|words| records.get(words..)).unwrap_or_default();
     };
     own_memory::prefetch(std::ptr::from_ref(&tallies[site as usize]).addr());
     let line = |addr| {

@@ -533,7 +533,7 @@ pub const OBJECT_BORN: u32 = u32::MAX - 5;
 pub const BORN_WORDS: usize = 8;
 
 /// In place of a site's number: what happens to the block of memory at an address. Operands: the address (two words), and one of
-/// [`OBJECT_FREED`], [`OBJECT_IN_QUESTION`], [`OBJECT_MOVED`], [`OBJECT_KEPT`].
+/// [`OBJECT_FREED`], [`OBJECT_IN_QUESTION`], [`OBJECT_MOVED`], [`OBJECT_KEPT`], [`OBJECT_GIVEN_BACK`], [`OBJECT_POOL_GONE`].
 pub const OBJECT_DIED: u32 = u32::MAX - 6;
 
 /// Words of a record of [`OBJECT_DIED`].
@@ -550,6 +550,39 @@ pub const OBJECT_MOVED: u32 = 2;
 
 /// What was in question stays as it was.
 pub const OBJECT_KEPT: u32 = 3;
+
+/// The program says that it is taken back: a block of [`OBJECT_CARVED`].
+pub const OBJECT_GIVEN_BACK: u32 = 4;
+
+/// The program says that all blocks of a pool are taken back. The address is that of the pool.
+pub const OBJECT_POOL_GONE: u32 = 5;
+
+/// In place of a site's number: the program says that a part of its memory is a block of its own. Operands, two words each: its
+/// address, its bytes, the address behind the request, the pool (0: none); then the index of the module of that address. It
+/// hides what it lies in, until it or that is gone.
+pub const OBJECT_CARVED: u32 = u32::MAX - 7;
+
+/// Words of a record of [`OBJECT_CARVED`].
+pub const CARVED_WORDS: usize = 10;
+
+/// In place of a site's number: the program says that a block has another size now. Operands, two words each: its address, its
+/// bytes.
+pub const OBJECT_RESIZED: u32 = u32::MAX - 8;
+
+/// Words of a record of [`OBJECT_RESIZED`].
+pub const RESIZED_WORDS: usize = 5;
+
+/// How many words a record has that begins with this in place of a site's number, if it is about objects.
+#[must_use]
+pub fn object_words(first: u32) -> Option<usize> {
+    match first {
+        OBJECT_BORN => Some(BORN_WORDS),
+        OBJECT_DIED => Some(DIED_WORDS),
+        OBJECT_CARVED => Some(CARVED_WORDS),
+        OBJECT_RESIZED => Some(RESIZED_WORDS),
+        _ => None,
+    }
+}
 
 /// A place in the program that records events. Its number is the first word of its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

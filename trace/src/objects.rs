@@ -82,6 +82,30 @@ pub enum Event {
         /// The module that this is in.
         module: u32,
     },
+    /// The program says that a part of its memory is a block of its own.
+    Carved {
+        /// Its address.
+        address: u64,
+        /// Its bytes.
+        size: u64,
+        /// The address behind the request.
+        site: u64,
+        /// The module that this is in.
+        module: u32,
+        /// The pool that it is of, or 0.
+        pool: u64,
+    },
+    /// The program says that a block has another size now.
+    Resized {
+        /// Its address.
+        address: u64,
+        /// Its bytes.
+        size: u64,
+    },
+    /// The program says that the block which was carved out at this address is taken back.
+    GivenBack(u64),
+    /// The program says that all blocks of this pool are taken back.
+    PoolGone(u64),
 }
 
 /// The calls of allocators that a thread is in, outermost first.

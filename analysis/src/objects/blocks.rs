@@ -1,5 +1,6 @@
-//! Blocks of the heap that are there at a time. Invariant: no two of them overlap, since the older one of two that would is gone,
-//! whether somebody has said so or not.
+//! Blocks of the heap that are there at a time, in two layers: those of allocators, and those that the program has carved out of
+//! its memory itself, which hide what they lie in. Invariant: no two of a layer overlap, since the older one of two that would is gone,
+//! whether somebody has said so or not; nor does one lie in a block that is gone.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,44 +14,106 @@ struct Block {
     object: u32,
     /// It may be gone, see [`grind_trace::OBJECT_IN_QUESTION`].
     in_question: bool,
+    /// The pool it was carved out of, or 0.
+    pool: u64,
 }
+
+type Layer = BTreeMap<u64, Block>;
 
 /// See the module's description.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Blocks {
-    all: BTreeMap<u64, Block>,
+    all: Layer,
+    /// Those in front of them.
+    carved: Layer,
     /// The last one that was found.
     last: Option<(u64, u64, u32)>,
 }
 
+/// Removes what lies there; `gone` is told the objects, and the bytes.
+fn clear(layer: &mut Layer, place: Range<u64>, mut gone: impl FnMut(u32, u64)) {
+    while let Some((&start, block)) = layer.range(..place.end).next_back().filter(|(_, block)| block.end > place.start)
+    {
+        gone(block.object, block.bytes);
+        layer.remove(&start);
+    }
+}
+
+fn put(layer: &mut Layer, start: u64, block: Block, gone: impl FnMut(u32, u64)) {
+    clear(layer, start..block.end, gone);
+    layer.insert(start, block);
+}
+
 impl Blocks {
+    fn block(start: u64, bytes: u64, object: u32, pool: u64) -> Block {
+        Block { end: start.saturating_add(bytes.max(1)), bytes, object, in_question: false, pool }
+    }
+
     /// A block is there; `gone` is told the objects, and the bytes, of those that lay where it lies.
     pub(super) fn born(&mut self, start: u64, bytes: u64, object: u32, mut gone: impl FnMut(u32, u64)) {
         self.last = None;
-        let end = start.saturating_add(bytes.max(1));
-        while let Some((&other, block)) = self.all.range(..end).next_back().filter(|(_, block)| block.end > start) {
-            gone(block.object, block.bytes);
-            self.all.remove(&other);
-        }
-        self.all.insert(start, Block { end, bytes, object, in_question: false });
+        let block = Self::block(start, bytes, object, 0);
+        clear(&mut self.carved, start..block.end, &mut gone);
+        put(&mut self.all, start, block, gone);
     }
 
-    /// A block is taken back. Returns its object and its bytes, if there was one.
-    pub(super) fn freed(&mut self, start: u64) -> Option<(u32, u64)> {
+    /// The program has carved a block, of a pool (0: of none), out of what is there.
+    pub(super) fn carved(&mut self, start: u64, bytes: u64, object: u32, pool: u64, gone: impl FnMut(u32, u64)) {
         self.last = None;
-        self.all.remove(&start).map(|block| (block.object, block.bytes))
+        put(&mut self.carved, start, Self::block(start, bytes, object, pool), gone);
     }
 
-    pub(super) fn in_question(&mut self, start: u64, yes: bool) {
-        if let Some(block) = self.all.get_mut(&start) {
+    /// A block is taken back, and what was carved out of it. Whether there was one.
+    pub(super) fn freed(&mut self, start: u64, mut gone: impl FnMut(u32, u64)) -> bool {
+        self.last = None;
+        let Some(block) = self.all.remove(&start) else { return false };
+        gone(block.object, block.bytes);
+        clear(&mut self.carved, start..block.end, gone);
+        true
+    }
+
+    /// What was carved out is taken back. Whether there was such a block.
+    pub(super) fn given_back(&mut self, start: u64, mut gone: impl FnMut(u32, u64)) -> bool {
+        self.last = None;
+        let Some(block) = self.carved.remove(&start) else { return false };
+        gone(block.object, block.bytes);
+        true
+    }
+
+    /// Whatever was carved out of a pool is taken back. Whether there was anything.
+    pub(super) fn pool_gone(&mut self, pool: u64, mut gone: impl FnMut(u32, u64)) -> bool {
+        self.last = None;
+        let before = self.carved.len();
+        self.carved.retain(|_, block| {
+            let stays = block.pool != pool || pool == 0;
+            if !stays {
+                gone(block.object, block.bytes);
+            }
+            stays
+        });
+        self.carved.len() < before
+    }
+
+    /// A block, one that was carved out if there is such a one, has another size. Returns its object, and its bytes before.
+    pub(super) fn resized(&mut self, start: u64, bytes: u64, gone: impl FnMut(u32, u64)) -> Option<(u32, u64)> {
+        self.last = None;
+        let layer = if self.carved.contains_key(&start) { &mut self.carved } else { &mut self.all };
+        let block = layer.remove(&start)?;
+        put(layer, start, Self::block(start, bytes, block.object, block.pool), gone);
+        Some((block.object, block.bytes))
+    }
+
+    /// Whether there is such a block.
+    pub(super) fn in_question(&mut self, start: u64, yes: bool) -> bool {
+        self.all.get_mut(&start).is_some_and(|block| {
             block.in_question = yes;
-        }
+            true
+        })
     }
 
-    /// A block that was in question is gone. Returns its object and its bytes, if it was there.
-    pub(super) fn moved(&mut self, start: u64) -> Option<(u32, u64)> {
-        self.all.get(&start).filter(|block| block.in_question)?;
-        self.freed(start)
+    /// A block that was in question is gone. Whether it was there.
+    pub(super) fn moved(&mut self, start: u64, gone: impl FnMut(u32, u64)) -> bool {
+        self.all.get(&start).is_some_and(|block| block.in_question) && self.freed(start, gone)
     }
 
     /// The object of the block at an address, and where the block lies.
@@ -61,8 +124,15 @@ impl Blocks {
         {
             return Some((object, start..end));
         }
-        let (&start, block) = self.all.range(..=at).next_back().filter(|(_, block)| at < block.end)?;
-        self.last = Some((start, block.end, block.object));
+        let of = |layer: &Layer| {
+            layer.range(..=at).next_back().filter(|(_, block)| at < block.end).map(|(start, block)| (*start, *block))
+        };
+        let carved = of(&self.carved);
+        let (start, block) = carved.or_else(|| of(&self.all))?;
+        // A block of an allocator may be hidden in part.
+        if carved.is_some() || self.carved.is_empty() {
+            self.last = Some((start, block.end, block.object));
+        }
         Some((block.object, start..block.end))
     }
 }
@@ -71,79 +141,140 @@ impl Blocks {
 mod tests {
     use super::*;
 
-    /// The same by a list of bytes: each belongs to who has got it last.
-    #[derive(Default)]
+    /// The same by lists of bytes, one for each layer: each byte belongs to who has got it last.
     struct Twin {
-        bytes: Vec<Option<usize>>,
-        /// Object, start, whether in question, whether there.
-        blocks: Vec<(u32, u64, bool, bool)>,
+        bytes: [Vec<Option<usize>>; 2],
+        blocks: Vec<Known>,
+    }
+
+    #[derive(Clone, Copy)]
+    struct Known {
+        object: u32,
+        start: u64,
+        size: u64,
+        carved: bool,
+        in_question: bool,
+        there: bool,
+        pool: u64,
     }
 
     impl Twin {
-        fn at(&mut self, start: u64) -> Option<&mut (u32, u64, bool, bool)> {
-            self.blocks.iter_mut().find(|b| b.1 == start && b.3)
+        fn at(&mut self, start: u64, carved: bool) -> Option<usize> {
+            self.blocks.iter().position(|b| b.start == start && b.there && b.carved == carved)
         }
 
-        fn end(&mut self, start: u64) -> Option<u32> {
-            self.at(start).map(|block| {
-                block.3 = false;
-                block.0
-            })
+        /// Ends those of a layer that have a byte in a place.
+        fn clear(&mut self, layer: usize, bytes: Range<usize>, ended: &mut Vec<u32>) {
+            for n in self.bytes[layer][bytes].to_vec().into_iter().flatten() {
+                if std::mem::take(&mut self.blocks[n].there) {
+                    ended.push(self.blocks[n].object);
+                }
+            }
+        }
+
+        fn put(&mut self, known: Known, ended: &mut Vec<u32>) {
+            let bytes = known.start as usize..(known.start + known.size.max(1)) as usize;
+            let layer = usize::from(known.carved);
+            self.clear(layer, bytes.clone(), ended);
+            if !known.carved {
+                self.clear(1, bytes.clone(), ended);
+            }
+            self.bytes[layer][bytes].fill(Some(self.blocks.len()));
+            self.blocks.push(known);
+        }
+
+        fn end(&mut self, start: u64, carved: bool, ended: &mut Vec<u32>) -> bool {
+            let Some(n) = self.at(start, carved) else { return false };
+            let block = self.blocks[n];
+            self.blocks[n].there = false;
+            ended.push(block.object);
+            if !carved {
+                self.clear(1, start as usize..(start + block.size.max(1)) as usize, ended);
+            }
+            true
+        }
+
+        fn find(&self, at: u64) -> Option<(u32, u64)> {
+            let of = |layer: usize| self.bytes[layer][at as usize].map(|n| self.blocks[n]).filter(|b| b.there);
+            of(1).or_else(|| of(0)).map(|b| (b.object, b.start))
         }
     }
 
     #[test]
-    fn blocks_are_those_of_a_list_of_bytes() {
-        let (mut blocks, mut twin) = (Blocks::default(), Twin { bytes: vec![None; 600], ..Twin::default() });
+    fn blocks_are_those_of_lists_of_bytes() {
+        let mut blocks = Blocks::default();
+        let mut twin = Twin { bytes: [vec![None; 600], vec![None; 600]], blocks: Vec::new() };
         let mut state = 9u64;
         let mut random = move |n: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % n
         };
-        let mut hits = 0;
-        for object in 0..20_000 {
+        let mut hits = [0; 2];
+        for object in 0..40_000 {
             let start = random(500);
-            match random(6) {
-                0 | 1 => {
-                    let size = random(80);
-                    let mut gone = Vec::new();
-                    blocks.born(start, size, object, |object, _| gone.push(object));
-                    let bytes = start as usize..(start + size.max(1)) as usize;
-                    let mut expected = Vec::new();
-                    for n in twin.bytes[bytes.clone()].iter().flatten() {
-                        if std::mem::take(&mut twin.blocks[*n].3) {
-                            expected.push(twin.blocks[*n].0);
-                        }
+            let (mut ended, mut expected) = (Vec::new(), Vec::new());
+            let gone = |object, _| ended.push(object);
+            let size = random(80);
+            match random(9) {
+                what @ 0..=3 => {
+                    let (carved, pool) = (what > 1, if what == 3 { 1 + random(3) } else { 0 });
+                    match carved {
+                        true => blocks.carved(start, size / 4, object, pool, gone),
+                        false => blocks.born(start, size, object, gone),
                     }
-                    gone.sort_unstable();
-                    expected.sort_unstable();
-                    assert_eq!(gone, expected, "at {start}");
-                    twin.bytes[bytes].fill(Some(twin.blocks.len()));
-                    twin.blocks.push((object, start, false, true));
+                    let size = if carved { size / 4 } else { size };
+                    let known = Known { object, start, size, carved, in_question: false, there: true, pool };
+                    twin.put(known, &mut expected);
                 }
-                2 => {
-                    assert_eq!(blocks.freed(start).map(|b| b.0), twin.end(start), "at {start}");
-                }
-                3 => {
+                4 => assert_eq!(blocks.freed(start, gone), twin.end(start, false, &mut expected), "at {start}"),
+                5 => match random(4) {
+                    0 => {
+                        let pool = 1 + random(3);
+                        let any = blocks.pool_gone(pool, gone);
+                        for block in twin.blocks.iter_mut().filter(|b| b.there && b.pool == pool) {
+                            block.there = false;
+                            expected.push(block.object);
+                        }
+                        assert_eq!(any, !expected.is_empty(), "pool {pool}");
+                    }
+                    _ => assert_eq!(blocks.given_back(start, gone), twin.end(start, true, &mut expected), "at {start}"),
+                },
+                6 => {
                     let yes = random(2) == 0;
-                    blocks.in_question(start, yes);
-                    twin.at(start).into_iter().for_each(|b| b.2 = yes);
+                    let there = twin.at(start, false);
+                    assert_eq!(blocks.in_question(start, yes), there.is_some(), "at {start}");
+                    there.into_iter().for_each(|n| twin.blocks[n].in_question = yes);
                 }
-                4 => {
-                    let there = twin.at(start).is_some_and(|b| b.2);
-                    let expected = there.then(|| twin.end(start)).flatten();
-                    assert_eq!(blocks.moved(start).map(|b| b.0), expected, "at {start}");
+                7 => {
+                    let there = twin.at(start, false).is_some_and(|n| twin.blocks[n].in_question);
+                    assert_eq!(blocks.moved(start, gone), there && twin.end(start, false, &mut expected), "at {start}");
                 }
                 _ => {
-                    for at in [start, random(600)] {
-                        let expected =
-                            twin.bytes[at as usize].map(|n| twin.blocks[n]).filter(|b| b.3).map(|b| (b.0, b.1));
-                        assert_eq!(blocks.find(at).map(|(object, block)| (object, block.start)), expected, "at {at}");
-                        hits += u32::from(expected.is_some());
+                    let old = twin.at(start, true).or_else(|| twin.at(start, false)).map(|n| twin.blocks[n]);
+                    let resized = blocks.resized(start, size / 2, gone);
+                    assert_eq!(resized, old.map(|b| (b.object, b.size)), "at {start}");
+                    if let Some(old) = old {
+                        let n = twin.blocks.iter().position(|b| b.start == start && b.there && b.carved == old.carved);
+                        twin.blocks[n.expect("it is there")].there = false;
+                        // (What has grown is no new block of the layer behind what was carved out of it.)
+                        let layer = usize::from(old.carved);
+                        let bytes = start as usize..(start + (size / 2).max(1)) as usize;
+                        twin.clear(layer, bytes.clone(), &mut expected);
+                        twin.bytes[layer][bytes].fill(Some(twin.blocks.len()));
+                        twin.blocks.push(Known { size: size / 2, in_question: false, ..old });
                     }
                 }
             }
+            ended.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(ended, expected, "at {start}");
+            for at in [start, random(600)] {
+                let expected = twin.find(at);
+                assert_eq!(blocks.find(at).map(|(object, block)| (object, block.start)), expected, "at {at}");
+                hits[usize::from(twin.bytes[1][at as usize].is_some_and(|n| twin.blocks[n].there))] +=
+                    u32::from(expected.is_some());
+            }
         }
-        assert!(hits > 1000, "{hits}");
+        assert!(hits.iter().all(|n| *n > 1000), "{hits:?}");
     }
 }

@@ -119,6 +119,18 @@ impl Dispatcher<'_> {
                     _ => regs.rdx = default,
                 }
             }
+            Some(
+                request @ (Request::MalloclikeBlock
+                | Request::FreelikeBlock
+                | Request::ResizeinplaceBlock
+                | Request::MempoolAlloc
+                | Request::MempoolFree
+                | Request::MempoolChange
+                | Request::DestroyMempool),
+            ) => {
+                let [_, arguments @ ..] = words;
+                self.object_request(tid, request, arguments, next);
+            }
             Some(Request::GrindPushContext) => return self.push_context(t, regs, rip, a1),
             Some(Request::GrindPopContext) => return self.pop_context(t, regs, rip),
             Some(Request::GrindNameContext) => regs.rdx = self.name_context(tid, a1),

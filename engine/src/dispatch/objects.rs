@@ -1,5 +1,5 @@
 //! Calls of allocators: the thread stops where one begins, and where it returns to. What comes of them is recorded behind what the
-//! thread has missed before.
+//! thread has missed before. What the program says of blocks by requests is recorded in the same way.
 //!
 //! With several threads the order among them counts: who has been handed a block may use it on another thread. So what all
 //! other threads have recorded is handed over first, while they run on. That is enough: before this thread goes on, nobody
@@ -8,12 +8,14 @@
 
 use std::ops::Range;
 
+use grind_client_requests::Request;
 use grind_layout::SlotWord;
 use grind_ptrace::Stopped;
 use grind_ptrace::maps;
 use grind_trace::objects::Event;
 use grind_trace::{
-    BORN_WORDS, DIED_WORDS, OBJECT_BORN, OBJECT_DIED, OBJECT_FREED, OBJECT_IN_QUESTION, OBJECT_KEPT, OBJECT_MOVED,
+    CARVED_WORDS, OBJECT_BORN, OBJECT_CARVED, OBJECT_DIED, OBJECT_FREED, OBJECT_GIVEN_BACK, OBJECT_IN_QUESTION,
+    OBJECT_KEPT, OBJECT_MOVED, OBJECT_POOL_GONE, OBJECT_RESIZED, object_words,
 };
 
 use super::Dispatcher;
@@ -32,6 +34,25 @@ pub(super) fn stack(t: &Stopped, pid: i32) -> Option<Range<u64>> {
         b"[stack]" => region.start.min(region.end.saturating_sub(ROOM))..region.end,
         _ => region.start..sp,
     })
+}
+
+/// What a request with these arguments says of blocks, in order. `site` is the address behind it, in `module`.
+fn said(request: Request, [a, b, c, d, _]: [u64; 5], site: u64, module: u32) -> [Option<Event>; 2] {
+    let carved = |pool, address, size| Some(Event::Carved { address, size, site, module, pool });
+    match request {
+        Request::MalloclikeBlock => [carved(0, a, b), None],
+        Request::FreelikeBlock => [Some(Event::GivenBack(a)), None],
+        Request::ResizeinplaceBlock => [Some(Event::Resized { address: a, size: c }), None],
+        Request::MempoolAlloc => [carved(a, b, c), None],
+        Request::MempoolFree => [Some(Event::GivenBack(b)), None],
+        Request::MempoolChange => [Some(Event::GivenBack(b)), carved(a, c, d)],
+        Request::DestroyMempool => [Some(Event::PoolGone(a)), None],
+        _ => [None; 2],
+    }
+}
+
+fn words(record: &mut Vec<u32>, all: &[u64]) {
+    record.extend(all.iter().flat_map(|word| [*word as u32, (word >> 32) as u32]));
 }
 
 impl Dispatcher<'_> {
@@ -60,9 +81,21 @@ impl Dispatcher<'_> {
         }
     }
 
+    /// The program says by a request what is to be a block of its own. `next` is the address behind the request.
+    pub(super) fn object_request(&mut self, tid: i32, request: Request, arguments: [u64; 5], next: u64) {
+        if !self.settings.trace.objects {
+            return;
+        }
+        let Some(p) = self.process_of(tid) else { return };
+        let module = p.code_cache.borrow().module_at(next).unwrap_or(u32::MAX);
+        for event in said(request, arguments, next, module).into_iter().flatten() {
+            self.record_object(tid, event);
+        }
+    }
+
     /// Records what happens to a block, behind what all threads have recorded before.
     fn record_object(&mut self, tid: i32, event: Event) {
-        let mut record = Vec::with_capacity(BORN_WORDS);
+        let mut record = Vec::with_capacity(CARVED_WORDS);
         let mut died =
             |address: u64, how: u32| record.extend([OBJECT_DIED, address as u32, (address >> 32) as u32, how]);
         match event {
@@ -70,13 +103,24 @@ impl Dispatcher<'_> {
             Event::InQuestion(address) => died(address, OBJECT_IN_QUESTION),
             Event::Moved(address) => died(address, OBJECT_MOVED),
             Event::Kept(address) => died(address, OBJECT_KEPT),
+            Event::GivenBack(address) => died(address, OBJECT_GIVEN_BACK),
+            Event::PoolGone(pool) => died(pool, OBJECT_POOL_GONE),
             Event::Born { address, size, site, module } => {
                 record.push(OBJECT_BORN);
-                record.extend([address, size, site].iter().flat_map(|word| [*word as u32, (word >> 32) as u32]));
+                words(&mut record, &[address, size, site]);
                 record.push(module);
             }
+            Event::Carved { address, size, site, module, pool } => {
+                record.push(OBJECT_CARVED);
+                words(&mut record, &[address, size, site, pool]);
+                record.push(module);
+            }
+            Event::Resized { address, size } => {
+                record.push(OBJECT_RESIZED);
+                words(&mut record, &[address, size]);
+            }
         }
-        debug_assert!(matches!(record.len(), BORN_WORDS | DIED_WORDS));
+        debug_assert_eq!(record.first().and_then(|first| object_words(*first)), Some(record.len()));
         let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
         let slot = th.slot;
         let recording = th.counted_slot(p.counting) == Some(slot)
@@ -109,6 +153,29 @@ impl Dispatcher<'_> {
         announce(trace_channel, &mut p.code_cache.borrow_mut());
         if !words.is_empty() {
             trace_channel.records(p.pid, tid, words);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_say_where_blocks_are() {
+        let said = |request| said(request, [1, 2, 3, 4, 5], 0x4000, 7);
+        let carved = |pool, address, size| Some(Event::Carved { address, size, site: 0x4000, module: 7, pool });
+        for (request, first, second) in [
+            (Request::MalloclikeBlock, carved(0, 1, 2), None),
+            (Request::ResizeinplaceBlock, Some(Event::Resized { address: 1, size: 3 }), None),
+            (Request::FreelikeBlock, Some(Event::GivenBack(1)), None),
+            (Request::MempoolAlloc, carved(1, 2, 3), None),
+            (Request::MempoolFree, Some(Event::GivenBack(2)), None),
+            (Request::MempoolChange, Some(Event::GivenBack(2)), carved(1, 3, 4)),
+            (Request::DestroyMempool, Some(Event::PoolGone(1)), None),
+            (Request::CreateMempool, None, None),
+        ] {
+            assert_eq!(said(request), [first, second], "{request:?}");
         }
     }
 }
