@@ -71,33 +71,28 @@ typedef enum {
 #define VALGRIND_DO_CLIENT_REQUEST_EXPR(grind_default, grind_code, grind_a1, grind_a2, grind_a3, grind_a4, grind_a5) \
     (grind_default)
 #else
-static __inline__ __attribute__((__always_inline__, __unused__)) unsigned long
-grind_client_request_(unsigned long grind_answer, unsigned long grind_code, unsigned long grind_a1, unsigned long grind_a2,
-                      unsigned long grind_a3, unsigned long grind_a4, unsigned long grind_a5)
-{
-    volatile unsigned long grind_block[6];
-    grind_block[0] = grind_code;
-    grind_block[1] = grind_a1;
-    grind_block[2] = grind_a2;
-    grind_block[3] = grind_a3;
-    grind_block[4] = grind_a4;
-    grind_block[5] = grind_a5;
-    /* RDI is rotated by 128 bits and RBX exchanged with itself: only a profiler sees more in it. */
-    __asm__ __volatile__("rolq $3, %%rdi\n\t"
-                         "rolq $13, %%rdi\n\t"
-                         "rolq $61, %%rdi\n\t"
-                         "rolq $51, %%rdi\n\t"
-                         "xchgq %%rbx, %%rbx"
-                         : "+d"(grind_answer)
-                         : "a"(&grind_block[0])
-                         : "cc", "memory");
-    return grind_answer;
-}
-
+/* RDI is rotated by 128 bits and RBX exchanged with itself: only a profiler sees more in it. No function, so that a request has
+   the line of who makes it. */
 #define VALGRIND_DO_CLIENT_REQUEST_EXPR(grind_default, grind_code, grind_a1, grind_a2, grind_a3, grind_a4, grind_a5)      \
-    grind_client_request_((unsigned long)(grind_default), (unsigned long)(grind_code), (unsigned long)(grind_a1),         \
-                          (unsigned long)(grind_a2), (unsigned long)(grind_a3), (unsigned long)(grind_a4),                \
-                          (unsigned long)(grind_a5))
+    __extension__({                                                                                                       \
+        volatile unsigned long grind_block_[6];                                                                           \
+        unsigned long grind_answer_ = (unsigned long)(grind_default);                                                     \
+        grind_block_[0] = (unsigned long)(grind_code);                                                                    \
+        grind_block_[1] = (unsigned long)(grind_a1);                                                                      \
+        grind_block_[2] = (unsigned long)(grind_a2);                                                                      \
+        grind_block_[3] = (unsigned long)(grind_a3);                                                                      \
+        grind_block_[4] = (unsigned long)(grind_a4);                                                                      \
+        grind_block_[5] = (unsigned long)(grind_a5);                                                                      \
+        __asm__ __volatile__("rolq $3, %%rdi\n\t"                                                                         \
+                             "rolq $13, %%rdi\n\t"                                                                        \
+                             "rolq $61, %%rdi\n\t"                                                                        \
+                             "rolq $51, %%rdi\n\t"                                                                        \
+                             "xchgq %%rbx, %%rbx"                                                                         \
+                             : "+d"(grind_answer_)                                                                        \
+                             : "a"(&grind_block_[0])                                                                      \
+                             : "cc", "memory");                                                                           \
+        grind_answer_;                                                                                                    \
+    })
 #endif
 
 /* The same as a statement. */

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use cg_format::mem::streams::{Grid, Stream};
 use cg_format::mem::{Kind, Mem, Object};
 use grind_tests::build::{Source, compile};
 use grind_tests::run::{Job, Profiled};
@@ -89,13 +90,13 @@ fn build(name: &str, more: &[&str], dir: &Path) -> PathBuf {
 }
 
 /// What the program counted by itself: reads and writes by object, and whether blocks of it were given to `realloc`.
-fn own_counts(run: &Run) -> BTreeMap<String, (u64, u64, bool)> {
+fn own_counts(run: &Run, source: &str) -> BTreeMap<String, (u64, u64, bool)> {
     let text = String::from_utf8_lossy(&run.profiled.outcome.stdout).into_owned();
     let mut counts = BTreeMap::new();
     for line in text.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         let number = |n: usize| words[n].parse::<u64>().expect("a number");
-        counts.insert(format!("heap@blocks.c:{}", words[0]), (number(1), number(2), words.len() > 3));
+        counts.insert(format!("heap@{source}:{}", words[0]), (number(1), number(2), words.len() > 3));
     }
     counts
 }
@@ -110,7 +111,7 @@ fn blocks_are_those_that_a_program_knows_of() {
         let words: Vec<&str> = std::iter::once(program.as_str()).chain(argument).collect();
         // Of two lines: whatever lies between two accesses takes their place.
         let run = run_with(&["--D1=128,1,64"], &words, dir.path());
-        let (expected, got) = (own_counts(&run), run.misses(Kind::Heap));
+        let (expected, got) = (own_counts(&run, "blocks.c"), run.misses(Kind::Heap));
         assert!(expected.len() >= 8 + usize::from(argument.is_some()), "{expected:?}");
         for (name, (reads, writes, old)) in expected {
             assert!(reads > 100 && writes > 100, "{name}");
@@ -123,6 +124,127 @@ fn blocks_are_those_that_a_program_knows_of() {
         }
         // (Where a thread ends, the C library frees what it keeps of blocks that have been taken back.)
         assert!(argument.is_some() || run.processes[0].1.head.unknown_frees == 0);
+    }
+}
+
+/// Blocks that a program tells of by requests hide the memory that they lie in, as long as they are there.
+#[test]
+fn blocks_are_those_that_requests_tell_of() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let include = format!("-I{}", tools::workspace_root().join("include").display());
+    let program = build("pools", &[&include], dir.path()).display().to_string();
+    let run = run_with(&["--D1=128,1,64"], &[&program], dir.path());
+    let (expected, got) = (own_counts(&run, "pools.c"), run.misses(Kind::Heap));
+    assert_eq!(expected.len(), 5);
+    for (name, (reads, writes, _)) in expected {
+        assert!(reads > 100 && writes > 100, "{name}");
+        assert_eq!(got.get(&name), Some(&(reads, writes)), "{name} of {got:?}");
+    }
+    assert_eq!(run.processes[0].1.head.unknown_frees, 0);
+    let pool = run.objects().iter().find(|o| o.kind == Kind::Heap && o.blocks == 40).expect("that of 2 blocks a round");
+    assert_eq!((pool.bytes, pool.peak_bytes), (20 * 400, 400), "{}", pool.name);
+}
+
+/// Of a cache of 8 ways and 64 sets, in which the least recently used line goes: by lists.
+#[derive(Default)]
+struct Cache(BTreeMap<i64, Vec<(usize, i64)>>);
+
+impl Cache {
+    /// Whether an access to a byte of an array misses. Arrays begin with a page.
+    fn misses(&mut self, array: usize, at: i64) -> bool {
+        let (line, set) = ((array, at / 64), self.0.entry(at / 64 % 64).or_default());
+        let there = set.iter().position(|l| *l == line).map(|n| set.remove(n)).is_some();
+        set.push(line);
+        if set.len() > 8 {
+            set.remove(0);
+        }
+        !there
+    }
+}
+
+/// An access of `steps.c`: the name of the line, the array, the byte in it.
+type Step = (&'static str, &'static str, i64);
+
+/// All that `steps.c` does.
+fn steps() -> Vec<Step> {
+    let mut all: Vec<Step> = Vec::new();
+    for i in (0..3).flat_map(|_| 0..10000) {
+        all.extend([("triad", "a", 8 * i), ("triad", "b", 8 * i), ("triad", "c", 8 * i)]);
+    }
+    for (i, j) in (0..200).flat_map(|i| (0..200).map(move |j| (i, j))) {
+        all.push(("transposition", "rows", 8 * (i * 200 + j)));
+        all.push(("transposition", "columns", 8 * (j * 200 + i)));
+    }
+    all.extend((0..100_000).rev().map(|i| ("back", "back", 2 * i)));
+    for _ in 0..500 {
+        all.push(("here", "here", 12));
+        all.extend((0..24).map(|j| ("there", "there", 4 * (j * 1024 + 3))));
+    }
+    let volume = (0..40).flat_map(|i| (0..50).flat_map(move |j| (0..60).map(move |k| 8 * ((k * 50 + j) * 40 + i))));
+    all.extend(volume.map(|at| ("volume", "volume", at)));
+    all.extend((0..8000).map(|i| ("table", "table", 24 * i + 8)));
+    let rows = (0..2).flat_map(|_| (0..500).flat_map(|i| (0..100).map(move |j| 8 * (i * 130 + j))));
+    all.extend(rows.map(|at| ("matrix", "matrix", at)));
+    let mut state = 1u64;
+    for _ in 0..50_000 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        all.push(("all", "all", (state >> 44) as i64));
+    }
+    all
+}
+
+/// Streams unfold to the very addresses that missed, in order, as a list of all accesses and a slow cache have them; where they are
+/// in no order, they are counted.
+#[test]
+fn streams_unfold_to_what_was_missed() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = build("steps", &[], dir.path()).display().to_string();
+    let run = run_with(&["--D1=32768,8,64", "--streams=misses"], &[&program], dir.path());
+    let mem = &run.processes[0].1;
+    let source = std::fs::read_to_string(Source::open("objects", "steps").path).expect("its source");
+    let named =
+        |line: u64| source.lines().nth(line as usize - 1).and_then(|l| l.split_once("; // ")).map(|(_, name)| name);
+    let mut cache = Cache::default();
+    let mut expected: BTreeMap<(&str, &str), Vec<u64>> = BTreeMap::new();
+    let steps = steps();
+    let mut arrays: Vec<&str> = steps.iter().map(|s| s.1).collect();
+    arrays.sort_unstable();
+    arrays.dedup();
+    for (name, array, at) in steps {
+        if cache.misses(arrays.binary_search(&array).expect("an array"), at) {
+            expected.entry((name, array)).or_default().push(at as u64);
+        }
+    }
+    let of_steps = |s: &&Stream| {
+        let variable = mem.objects[s.object].kind == Kind::Variable;
+        variable && s.file.ends_with("/steps.c") && named(s.line).is_some()
+    };
+    // A compiler may have made several instructions of a line, which are executed one after the other.
+    let mut got: BTreeMap<(&str, &str), (Vec<u64>, u64, u64)> = BTreeMap::new();
+    let of_cache = mem.head.streams.as_ref().expect("there are streams");
+    assert_eq!(of_cache.others, 0);
+    for stream in mem.streams.iter().filter(of_steps) {
+        let key = (named(stream.line).expect("it has one"), mem.objects[stream.object].name.as_str());
+        let grid = Grid { line: of_cache.line, size: stream.size };
+        let (addresses, misses, irregular) = got.entry(key).or_default();
+        addresses.extend(stream.parts.iter().flat_map(|part| part.addresses(0, grid)));
+        (*misses, *irregular) = (*misses + stream.misses, *irregular + stream.irregular);
+    }
+    assert_eq!(got.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+    for (key, (addresses, misses, irregular)) in got {
+        let expected = &expected[&key];
+        assert_eq!(misses, expected.len() as u64, "{key:?}");
+        if key.0 == "all" {
+            assert!(irregular > misses / 10 * 9, "{irregular} of {misses}");
+        } else {
+            assert!(irregular == 0 && addresses == *expected, "{key:?}: {irregular} of {misses} are irregular");
+        }
+    }
+    // The laws hold beside contexts, forks and threads, too.
+    for name in ["process_fork_tree", "thread_lock_free_stack", "signal_siglongjmp_out_of_handler"] {
+        let program = Source::open("semantics", name).build(dir.path(), false).display().to_string();
+        let run = run_with(&["--D1=32768,8,64", "--streams=misses"], &[&program], dir.path());
+        assert!(run.processes.iter().all(|(_, mem)| !mem.streams.is_empty()), "{name}");
     }
 }
 
@@ -160,6 +282,8 @@ fn objects_need_caches_of_the_cachegrind_tool() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     for (options, says) in [
         (&["--objects=yes"][..], "--objects=yes tells where misses of simulated caches are: add --cache-sim=yes"),
+        (&["--cache-sim=yes", "--streams=misses"][..], "--streams=misses tells how data objects are walked over"),
+        (&["--cache-sim=yes", "--streams=all"][..], "--streams"),
         (
             &["--tool=callgrind", "--cache-sim=yes", "--objects=yes"],
             "It is an option of cachegrind: it needs --tool=cachegrind.",

@@ -1,0 +1,73 @@
+// cc: -O1
+// Has memory of an allocator, and blocks that it carves out of that by itself and tells of by requests. Prints, as `blocks`, the
+// accesses by the line that has made the block. Between any two accesses it is elsewhere, so that each misses a cache of two lines.
+#include "valgrind.h"
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ARENA, ORDINARY, LIKE, POOL, CHANGED, SITES };
+
+static int line[SITES];
+static unsigned long counts[SITES][2];
+static volatile char elsewhere[256] __attribute__((aligned(64)));
+static uint64_t state = 1;
+
+static uint64_t next(void) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return state >> 33;
+}
+
+// Accesses `size` bytes, which belong to this site.
+static void use(volatile char *at, size_t size, int site) {
+    for (int n = 0; n < 50; n++) {
+        size_t place = next() % size;
+        int write = next() % 2;
+        elsewhere[64] = elsewhere[128] = 1;
+        if (write)
+            at[place] = n;
+        else
+            (void)at[place];
+        counts[site][write]++;
+    }
+}
+
+int main(void) {
+    for (int round = 0; round < 20; round++) {
+        line[ARENA] = __LINE__; char *arena = malloc(1 << 16);
+        line[ORDINARY] = __LINE__; char *ordinary = malloc(1000);
+        if (!arena || !ordinary)
+            abort();
+        line[LIKE] = __LINE__; VALGRIND_MALLOCLIKE_BLOCK(arena + 1024, 512, 0, 0);
+        use(arena + 1024, 512, LIKE);
+        use(arena, 1024, ARENA);
+        VALGRIND_RESIZEINPLACE_BLOCK(arena + 1024, 512, 2048, 0);
+        use(arena + 1024 + 512, 1536, LIKE);
+        VALGRIND_RESIZEINPLACE_BLOCK(arena + 1024, 2048, 64, 0);
+        use(arena + 1024, 64, LIKE);
+        use(arena + 1024 + 64, 1984, ARENA);
+        use(ordinary, 1000, ORDINARY);
+        VALGRIND_CREATE_MEMPOOL(arena, 0, 0);
+        line[POOL] = __LINE__; VALGRIND_MEMPOOL_ALLOC(arena, arena + 8192, 300); VALGRIND_MEMPOOL_ALLOC(arena, arena + 9000, 100);
+        use(arena + 8192, 300, POOL);
+        use(arena + 9000, 100, POOL);
+        use(arena + 9100, 100, ARENA);
+        VALGRIND_MEMPOOL_FREE(arena, arena + 8192);
+        use(arena + 8192, 300, ARENA);
+        line[CHANGED] = __LINE__; VALGRIND_MEMPOOL_CHANGE(arena, arena + 9000, arena + 16384, 200);
+        use(arena + 9000, 100, ARENA);
+        use(arena + 16384, 200, CHANGED);
+        VALGRIND_DESTROY_MEMPOOL(arena);
+        use(arena + 16384, 200, ARENA);
+        use(arena + 1024, 64, LIKE);
+        VALGRIND_FREELIKE_BLOCK(arena + 1024, 0);
+        use(arena + 1024, 64, ARENA);
+        // What is carved out of it goes with it.
+        VALGRIND_MALLOCLIKE_BLOCK(arena + 1024, 512, 0, 0);
+        free(ordinary);
+        free(arena);
+    }
+    for (int site = 0; site < SITES; site++)
+        printf("%d %lu %lu\n", line[site], counts[site][0], counts[site][1]);
+    return 0;
+}
