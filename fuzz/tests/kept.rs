@@ -46,6 +46,7 @@ short_runs! {
     control: 2_000;
     cxx: 20_000;
     elf: 2_000;
+    mem: 8_000;
     options: 2_000;
     substitution: 2_000;
 }

@@ -5,6 +5,7 @@ mod callgrind;
 mod control;
 mod cxx;
 mod elf;
+mod mem;
 mod options;
 mod substitution;
 mod text;
@@ -18,6 +19,7 @@ pub const TARGETS: &[Target] = &[
     control::TARGET,
     cxx::TARGET,
     elf::TARGET,
+    mem::TARGET,
     options::TARGET,
     substitution::TARGET,
 ];
