@@ -74,6 +74,8 @@ _grind_options='--tool=cachegrind
 --cache-sim=no
 --objects=yes
 --objects=no
+--streams=no
+--streams=misses
 --mem-out-file=
 --branch-sim=yes
 --branch-sim=no

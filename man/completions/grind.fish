@@ -31,6 +31,7 @@ complete -c grind -l cachegrind-out-file -r -F -d 'the profile to write; %p, %n,
 complete -c grind -l instr-at-start -x -a 'yes no' -d 'count from the first instruction on; with no, from CACHEGRIND_START_INSTRUMENTATION on'
 complete -c grind -l cache-sim -x -a 'yes no' -d 'simulate caches: count reads, writes, and misses of the first and of the last level'
 complete -c grind -l objects -x -a 'yes no' -d 'with --cache-sim=yes: count misses by data object, too (blocks of the heap by where they were allocated, variables, stacks), in a file of their own (--mem-out-file)'
+complete -c grind -l streams -x -a 'no misses' -d 'with --objects=yes: in which steps each instruction walks over what it misses (misses), in the file of data objects'
 complete -c grind -l mem-out-file -r -F -d 'with --objects=yes: the file of data objects, JSON lines; FILE.data beside it is a profile of them for cg_annotate; %p, %n, %q{VAR}, %r and %% as in --log-file'
 complete -c grind -l branch-sim -x -a 'yes no' -d 'simulate branch prediction: count conditional and indirect branches and mispredictions'
 complete -c grind -l cycle-estimation -x -a 'yes no' -d 'estimate cycles by a static model, in hundredths: of each instruction by reciprocal throughput (Ct) and latency (Cl), of each block by what bounds it (Cb)'

@@ -102,7 +102,8 @@ fn chapters() -> Vec<PathBuf> {
 
 /// Where the built programs are.
 fn programs() -> PathBuf {
-    let packages = ["grind", "cg-annotate", "cg-diff", "cg-merge", "callgrind-annotate", "callgrind-control"];
+    let packages =
+        ["grind", "cg-annotate", "cg-diff", "cg-merge", "callgrind-annotate", "callgrind-control", "mem-annotate"];
     tools::build(&packages).expect("the programs of the book")
 }
 

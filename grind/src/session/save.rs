@@ -144,14 +144,8 @@ impl Runner<'_> {
             self.log.say(pid, Voice::Detail, &text);
         }
         if self.options.verbosity > 0 && self.invocation == Invocation::Grind {
-            let name = command_line(&[beside]);
-            self.user(
-                pid,
-                &format!(
-                    "\nData objects: {}\nTo read them: cg_annotate {name}",
-                    command_line(&[path.into_os_string()])
-                ),
-            );
+            let name = command_line(&[path.into_os_string()]);
+            self.user(pid, &format!("\nData objects: {name}\nTo read them: mem_annotate {name}"));
         }
     }
 
