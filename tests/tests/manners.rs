@@ -9,7 +9,7 @@ use grind_tests::tools;
 /// Command, status, what it must print on either stream.
 type Row = (&'static str, i32, &'static [&'static str]);
 
-const MISTAKES: [Row; 24] = [
+const MISTAKES: [Row; 26] = [
     ("grind", 1, &["no program specified", "For example: grind ./program"]),
     ("grind --cach-sim=yes ./words", 1, &["Unknown option: --cach-sim=yes", "Did you mean '--cache-sim=yes'?"]),
     ("grind --cache-sim=maybe ./words", 1, &["'maybe'", "should be 'yes' or 'no'"]),
