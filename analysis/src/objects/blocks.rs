@@ -165,7 +165,7 @@ mod tests {
 
         /// Ends those of a layer that have a byte in a place.
         fn clear(&mut self, layer: usize, bytes: Range<usize>, ended: &mut Vec<u32>) {
-            for n in self.bytes[layer][bytes].to_vec().into_iter().flatten() {
+            for n in self.bytes[layer][bytes].iter().copied().flatten() {
                 if std::mem::take(&mut self.blocks[n].there) {
                     ended.push(self.blocks[n].object);
                 }

@@ -175,22 +175,27 @@ impl Fold {
             }
             return done;
         }
-        let starts: Vec<i64> =
-            self.terms.iter().rev().map_while(|t| is_place(&t.part).then_some(t.part.start)).take(6).collect();
-        if let [c, b, a, ..] = starts[..]
+        let (mut places, mut n) = ([0; FRESH], 0);
+        for (place, term) in places.iter_mut().zip(self.terms.iter().rev().take_while(|term| is_place(&term.part))) {
+            *place = term.part.start;
+            n += 1;
+        }
+        // The last one first.
+        let starts = &places[..n];
+        if let [c, b, a, ..] = *starts
             && let Some(run) = run(a, b, c, grid)
         {
             self.replace(3, run);
             return true;
         }
-        if let [b2, a2, b1, a1, b0, a0] = starts[..]
+        if let [b2, a2, b1, a1, b0, a0] = *starts
             && let Some(pairs) = pairs([a0, b0, a1, b1, a2, b2])
         {
             self.replace(6, pairs);
             return true;
         }
         // A pair more behind those that there are.
-        if let [b, a] = starts[..]
+        if let [b, a] = *starts
             && let [.., Term { part: before, .. }, _, _] = &mut self.terms[..]
         {
             let pair =

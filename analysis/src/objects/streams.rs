@@ -182,7 +182,7 @@ mod tests {
     }
 
     fn miss(addr: u64) -> Miss {
-        Miss { addr, size: 8, place: Some(4096..9999), last_level: addr % 128 == 0 }
+        Miss { addr, size: 8, place: Some(4096..9999), last_level: addr.is_multiple_of(128) }
     }
 
     #[test]
