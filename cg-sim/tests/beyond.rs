@@ -68,7 +68,7 @@ impl Twin {
             had
         } else {
             let lines = Self::lines(addr, size, u64::from(self.levels.last.0.line()));
-            lines.into_iter().fold(true, |had, line| self.last_has(line) && had)
+            lines.into_iter().filter(|&line| !self.last_has(line)).count() == 0
         };
         let gone = self.seconds.get_mut(&thread).unwrap().fill(line);
         if let Some(gone) = gone
@@ -85,7 +85,7 @@ impl Twin {
         let Some((shape, policy)) = self.levels.second else {
             let line = bytes(self.levels.last.0);
             let lines = Self::lines(addr, size, line);
-            let had = lines.into_iter().fold(true, |had, line| self.last_has(line) && had);
+            let had = lines.into_iter().filter(|&line| !self.last_has(line)).count() == 0;
             if self.levels.prefetch == Prefetch::NextLine
                 && addr / line < u64::MAX / line
                 && !self.last.has(addr / line + 1)
@@ -264,7 +264,7 @@ fn a_sweep_is_foreseen() {
 fn what_makes_no_sense_is_refused() {
     let shape = |text: &str| parse_shape(text).unwrap();
     let with = |second: Option<&str>, inclusion| {
-        let second = second.map(|text| shape(text));
+        let second = second.map(shape);
         Levels { second, last: shape("4096,4,64"), inclusion, prefetch: Prefetch::None }.check()
     };
     use Inclusion::{Exclusive, Inclusive, None};

@@ -130,10 +130,14 @@ fn random_choices_follow_from_the_seed_alone() {
     let run = |seed| {
         let mut random = Random::new(3);
         let mut cache = Cache::new(shape, Policy::Random(seed));
-        (0..20_000)
-            .map(|_| random.below(128))
-            .filter_map(|line| (!cache.touch(line)).then(|| cache.fill(line)))
-            .collect::<Vec<_>>()
+        let mut displaced = Vec::new();
+        for _ in 0..20_000 {
+            let line = random.below(128);
+            if !cache.touch(line) {
+                displaced.push(cache.fill(line));
+            }
+        }
+        displaced
     };
     let displaced = run(0);
     assert_eq!(displaced, run(0));

@@ -19,7 +19,7 @@ trait Rule: Clone {
     /// A line has come to a way.
     fn loaded(&mut self, way: usize, set: usize, duel: &mut Duel);
     /// Whether the last empty way is filled first.
-    fn from_the_end(&self) -> bool {
+    fn searches_from_the_end(&self) -> bool {
         false
     }
     /// A miss, before anything is done about it.
@@ -71,7 +71,7 @@ impl<R: Rule> Automaton for Sets<R> {
         rule.missed();
         let empty: Vec<usize> = (0..lines.len()).filter(|way| lines[*way].is_none()).collect();
         let way = match (empty.first(), empty.last()) {
-            (Some(_), Some(last)) if rule.from_the_end() => *last,
+            (Some(_), Some(last)) if rule.searches_from_the_end() => *last,
             (Some(first), _) => *first,
             _ => rule.victim(),
         };
@@ -309,7 +309,7 @@ impl Rule for Ages {
         }
     }
 
-    fn from_the_end(&self) -> bool {
+    fn searches_from_the_end(&self) -> bool {
         self.1.replaced == 2
     }
 
