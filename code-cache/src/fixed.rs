@@ -78,14 +78,17 @@ mod tests {
 
     #[test]
     fn only_what_cannot_be_written_is_fixed_and_who_relies_on_it_is_known() {
-        static CONSTANT: [u64; 2] = [0x1234_5678, 7];
+        /// Both words are on one page, wherever the linker puts them.
+        #[repr(align(16))]
+        struct Together([u64; 2]);
+        static CONSTANT: Together = Together([0x1234_5678, 7]);
         let variable = [5u64; 2];
         let memory = Memory::open(std::process::id() as i32).unwrap();
         let mut fixed = Fixed::default();
         assert_eq!(fixed.target(&memory, variable.as_ptr() as u64, (1, 2)), None);
         // What lies in no mapping.
         assert_eq!(fixed.target(&memory, 0x10, (1, 2)), None);
-        let at = CONSTANT.as_ptr() as u64;
+        let at = CONSTANT.0.as_ptr() as u64;
         assert_eq!(fixed.target(&memory, at, (0x100, 0x106)), Some(0x1234_5678));
         assert_eq!(fixed.target(&memory, at + 8, (0x200, 0x206)), Some(7));
         assert!(fixed.used_in(at, at + 1) && fixed.used_in(at - 0x2000, at + 1));
