@@ -203,6 +203,24 @@ fn addresses_where_one_function_comes_after_another() {
     }
 }
 
+#[test]
+fn calls_that_are_told_at_first_count_the_same() {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = built("contexts_for_a_while.c", &["-fno-optimize-sibling-calls"], dir.path());
+    for options in [
+        &["--separate-callers=3"][..],
+        &["--separate-callers=2", "--cache-sim=yes", "--branch-sim=yes"],
+        &["--separate-callers=1", "--separate-recs=3", "--collect-jumps=yes", "--cache-sim=yes"],
+        &["--fn-group1=once", "--fn-group1=twice", "--branch-sim=yes"],
+    ] {
+        // The first time that somebody looks, calls have been told for longer than this.
+        both("told at first", &[&program], &[options, &["--told-first=1"]].concat(), dir.path());
+    }
+}
+
 const FORK: &str = r#"
 #include <pthread.h>
 #include <sys/wait.h>
