@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cg_format::mem::streams::Access;
-use cg_sim::beyond::{Answer, Request};
+use cg_sim::beyond::{Answer, Ask, Request};
 use cg_sim::{Beyond, Geometries, LastLevel, Levels};
 use grind_trace::{CONTEXT_SITE, Done, Sink, Site, SiteKind, SpaceId, Special, Target, object_words};
 use grind_types::Module;
@@ -112,55 +112,23 @@ enum BeyondFirst {
     Deep(Box<Beyond>),
 }
 
-/// The same, for a loop of its own.
-trait Asked {
-    /// An access of a site that its first level did not have: whether the last level did not have it either.
-    fn missed_ll(&mut self, site: u32, request: Request) -> bool;
-    /// The addresses, in this process, of what an access at `addr` looks at first.
-    fn addresses(&self, addr: u64) -> [Option<usize>; 2];
-}
+/// Nobody: no caches are simulated.
+struct Nobody;
 
-/// Nobody.
-struct Nothing;
-
-impl Asked for Nothing {
+impl Ask for Nobody {
     #[inline(always)]
-    fn missed_ll(&mut self, _: u32, _: Request) -> bool {
+    fn second(&self) -> bool {
         false
     }
 
     #[inline(always)]
-    fn addresses(&self, _: u64) -> [Option<usize>; 2] {
+    fn ask(&mut self, _: Request) -> Answer {
+        Answer::Last
+    }
+
+    #[inline(always)]
+    fn looks_at(&self, _: u64) -> [Option<usize>; 2] {
         [None; 2]
-    }
-}
-
-impl Asked for LastLevel {
-    #[inline(always)]
-    fn missed_ll(&mut self, _: u32, request: Request) -> bool {
-        self.access(request.addr, request.size).missed_ll()
-    }
-
-    #[inline(always)]
-    fn addresses(&self, addr: u64) -> [Option<usize>; 2] {
-        [Some(self.address(addr)), None]
-    }
-}
-
-/// Levels, and misses of the second one by site.
-struct Deep<'a>(&'a mut Beyond, &'a mut [u64]);
-
-impl Asked for Deep<'_> {
-    #[inline(always)]
-    fn missed_ll(&mut self, site: u32, request: Request) -> bool {
-        let answer = self.0.access(request);
-        self.1[site as usize] += u64::from(answer != Answer::Second);
-        answer == Answer::Memory
-    }
-
-    #[inline(always)]
-    fn addresses(&self, addr: u64) -> [Option<usize>; 2] {
-        [Some(self.0.address(addr)), self.0.far_address(addr)]
     }
 }
 
@@ -338,15 +306,12 @@ impl Sink for Simulator {
         }
         let mut beyond = std::mem::take(&mut p.beyond);
         let rest = match &mut beyond {
-            BeyondFirst::Nothing => p.go_through(sites, &mut Nothing, words),
+            BeyondFirst::Nothing => p.go_through(sites, &mut Nobody, words),
             BeyondFirst::Plain(last_level) => p.go_through(sites, last_level, words),
             BeyondFirst::Deep(levels) => {
                 levels.run(tid);
-                let mut second = std::mem::take(&mut p.second);
-                second.resize(sites.hot.len(), 0);
-                let rest = p.go_through(sites, &mut Deep(levels, &mut second), words);
-                p.second = second;
-                rest
+                p.second.resize(if levels.second() { sites.hot.len() } else { 0 }, 0);
+                p.go_through(sites, &mut **levels, words)
             }
         };
         if let Some(rest) = rest {
@@ -398,7 +363,7 @@ impl Sink for Simulator {
 
 impl Process {
     /// Goes through what a thread has recorded. Returns what is left where contexts begin.
-    fn go_through<'w>(&mut self, sites: &Sites, asked: &mut impl Asked, words: &'w [u32]) -> Option<&'w [u32]> {
+    fn go_through<'w>(&mut self, sites: &Sites, asked: &mut impl Ask, words: &'w [u32]) -> Option<&'w [u32]> {
         let mut rest = words;
         let mut ahead = (0..AHEAD).fold(words, |ahead, _| look_ahead(&self.tallies, asked, sites, ahead));
         while let Some((&site, operands)) = rest.split_first() {
@@ -412,7 +377,11 @@ impl Process {
             };
             let tally = &mut self.tallies[site as usize].0;
             let mut last_level = |addr, size: u16, data| {
-                asked.missed_ll(site, Request { instruction: hot.addr, addr, size: size.into(), data })
+                let answer = asked.ask(Request { instruction: hot.addr, addr, size: size.into(), data });
+                if asked.second() {
+                    self.second[site as usize] += u64::from(answer != Answer::Second);
+                }
+                answer == Answer::Memory
             };
             let mut book = |addr, size: u16, missed| {
                 if let Some(objects) = &mut self.objects {
@@ -471,14 +440,14 @@ fn missed_object(objects: &mut Objects, sites: &Sites, number: u32, addr: u64, s
 /// Asks for what the record at the start of `records` will need of the tables, which are mostly larger than the processor's
 /// caches. Returns the records behind it.
 #[inline(always)]
-fn look_ahead<'a>(tallies: &[Tally], asked: &impl Asked, sites: &Sites, records: &'a [u32]) -> &'a [u32] {
+fn look_ahead<'a>(tallies: &[Tally], asked: &impl Ask, sites: &Sites, records: &'a [u32]) -> &'a [u32] {
     let Some((&site, operands)) = records.split_first() else { return records };
     let Some(hot) = sites.hot.get(site as usize) else {
         return object_words(site).and_then(|words| records.get(words..)).unwrap_or_default();
     };
     own_memory::prefetch(std::ptr::from_ref(&tallies[site as usize]).addr());
     let line = |addr| {
-        asked.addresses(addr).into_iter().flatten().for_each(own_memory::prefetch);
+        asked.looks_at(addr).into_iter().flatten().for_each(own_memory::prefetch);
     };
     match (hot.kind, operands) {
         (HotKind::Fetch, _) => {

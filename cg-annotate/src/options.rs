@@ -7,6 +7,7 @@ use std::ffi::OsString;
 
 use cg_cli::color::When;
 use cg_cli::options::YesNo;
+use cg_cli::options::threshold;
 use cg_cli::source_map::Mapping;
 use cg_cli::substitute::Substitution;
 use clap::builder::{OsStringValueParser, TypedValueParser};
@@ -167,13 +168,6 @@ impl Options {
 
 fn substitution(text: &str) -> Result<Substitution, String> {
     Substitution::parse(text).map_err(|error| error.to_string())
-}
-
-fn threshold(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if (0.0..=20.0).contains(&value) => Ok(value),
-        _ => Err("it must be a number from 0 to 20".to_owned()),
-    }
 }
 
 fn bound(text: &str) -> Result<Bound, String> {

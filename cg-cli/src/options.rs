@@ -87,6 +87,17 @@ pub fn event(option: &str, name: &str, events: &[String]) -> anyhow::Result<usiz
     })
 }
 
+/// A percentage below which nothing is shown: Cachegrind's tools take them from 0 to 20.
+///
+/// # Errors
+/// When it is none.
+pub fn threshold(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if (0.0..=20.0).contains(&value) => Ok(value),
+        _ => Err("it must be a number from 0 to 20".to_owned()),
+    }
+}
+
 /// Splits `A,B,C`.
 #[must_use]
 pub fn comma_list(text: &str) -> Vec<String> {

@@ -41,6 +41,20 @@ pub enum Kind {
     Unknown,
 }
 
+impl Kind {
+    /// The word for it, as the format has it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Heap => "heap",
+            Self::Variable => "variable",
+            Self::Section => "section",
+            Self::Stack => "stack",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// The first line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {

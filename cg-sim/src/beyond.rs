@@ -14,6 +14,7 @@ use std::fmt;
 
 use crate::cache::Cache;
 use crate::geometry::Geometry;
+use crate::hierarchy::LastLevel;
 use crate::policy::Policy;
 use crate::prefetch::{Prefetch, Prefetcher};
 use crate::slots::SlotLru;
@@ -148,6 +149,52 @@ pub struct Request {
     pub data: bool,
 }
 
+/// Whatever can be asked for what a first level did not have: a last level alone, or the levels of this module.
+pub trait Ask {
+    /// Whether there is a second level.
+    fn second(&self) -> bool;
+    /// An access that is known to have missed its first level.
+    fn ask(&mut self, request: Request) -> Answer;
+    /// The addresses, in this process, of what a request for `addr` looks at first.
+    fn looks_at(&self, addr: u64) -> [Option<usize>; 2];
+}
+
+impl Ask for LastLevel {
+    #[inline(always)]
+    fn second(&self) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn ask(&mut self, request: Request) -> Answer {
+        if self.access(request.addr, request.size).missed_ll() { Answer::Memory } else { Answer::Last }
+    }
+
+    #[inline(always)]
+    fn looks_at(&self, addr: u64) -> [Option<usize>; 2] {
+        [Some(self.address(addr)), None]
+    }
+}
+
+impl Ask for Beyond {
+    #[inline(always)]
+    fn second(&self) -> bool {
+        self.levels.second.is_some()
+    }
+
+    #[inline(always)]
+    fn ask(&mut self, request: Request) -> Answer {
+        self.access(request)
+    }
+
+    /// In the second level, if there is one, and in the last.
+    #[inline(always)]
+    fn looks_at(&self, addr: u64) -> [Option<usize>; 2] {
+        let at = |cache: &Cache| cache.address(addr >> cache.line_bits());
+        [self.cores[self.at].second.as_ref().map(at), Some(at(&self.last))]
+    }
+}
+
 /// What happens to a line of the last level, for whoever keeps something about lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
@@ -218,28 +265,6 @@ impl Beyond {
             self.cores.push(self.core(child));
         }
         self.at = 0;
-    }
-
-    /// Whether threads have second levels.
-    #[inline]
-    #[must_use]
-    pub fn second(&self) -> bool {
-        self.levels.second.is_some()
-    }
-
-    /// The address, in this process, of what a request for `addr` looks at first.
-    #[inline]
-    #[must_use]
-    pub fn address(&self, addr: u64) -> usize {
-        let first = self.cores[self.at].second.as_ref().unwrap_or(&self.last);
-        first.address(addr >> first.line_bits())
-    }
-
-    /// The same for what it looks at in the last level, if that is another one.
-    #[inline]
-    #[must_use]
-    pub fn far_address(&self, addr: u64) -> Option<usize> {
-        self.second().then(|| self.last.address(addr >> self.last.line_bits()))
     }
 
     /// The addresses, in this process, of most of what requests look at.
@@ -316,13 +341,13 @@ impl Beyond {
         }
     }
 
-    /// The second level, which does not have `line`, gets it (or has got it, where levels do not know of each other); `size` bytes of it at `addr` are asked for. Whether the last level
-    /// had them.
+    /// The second level, which does not have `line`, gets it; where levels do not know of each other, it has it by now. `size` bytes of
+    /// it at `addr` are asked for. Whether the last level had them.
     #[inline]
     fn load(&mut self, line: u64, addr: u64, size: u32, seen: &mut impl FnMut(Seen)) -> bool {
+        // Where levels know of each other, lines of both have the same size, and so the same numbers.
         let had = match self.levels.inclusion {
-            Inclusion::None => self.ask_last(addr, size, seen),
-            // Lines of both levels have the same size, and so the same numbers.
+            Inclusion::None => return self.ask_last(addr, size, seen),
             Inclusion::Inclusive => {
                 let had = self.last.touch(line);
                 if !had && let Some(gone) = self.last.fill(line) {
@@ -330,19 +355,11 @@ impl Beyond {
                         second.remove(gone);
                     });
                 }
-                seen(if had { Seen::Hit(line) } else { Seen::Loaded(line) });
                 had
             }
-            Inclusion::Exclusive => {
-                let had = self.last.remove(line);
-                seen(if had { Seen::Hit(line) } else { Seen::Loaded(line) });
-                had
-            }
+            Inclusion::Exclusive => self.last.remove(line),
         };
-        if self.levels.inclusion == Inclusion::None {
-            // These levels do not know of each other, and the second one has it by now.
-            return had;
-        }
+        seen(if had { Seen::Hit(line) } else { Seen::Loaded(line) });
         let left = self.own_second().and_then(|second| second.fill(line));
         if let Some(left) = left.filter(|_| self.levels.inclusion == Inclusion::Exclusive)
             && !self.last.touch(left)

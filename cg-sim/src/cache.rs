@@ -57,8 +57,7 @@ impl Cache {
         match policy {
             Policy::Lru | Policy::Fifo => {}
             Policy::Random(seed) => random = mixed(seed),
-            Policy::Plru => trees = sets,
-            Policy::Lru3Plru4 => trees = sets,
+            Policy::Plru | Policy::Lru3Plru4 => trees = sets,
             Policy::Nru | Policy::Srrip | Policy::Brrip | Policy::Drrip | Policy::Qlru(_) => ages = sets * ways,
         }
         let first_tree = if policy == Policy::Lru3Plru4 { trees_of_four::FIRST } else { 0 };

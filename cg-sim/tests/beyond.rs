@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use cg_sim::beyond::{Answer, Beyond, Clash, Inclusion, Levels, Request, Seen};
+use cg_sim::beyond::{Answer, Ask as _, Beyond, Clash, Inclusion, Levels, Request, Seen};
 use cg_sim::policy::{Policy, parse_shape};
 use cg_sim::prefetch::Prefetch;
 use cg_sim::{Geometries, LastLevel, Served};
@@ -344,7 +344,7 @@ fn shapes_of_all_hierarchies_have_levels() {
         let mut beyond = Beyond::new(&levels);
         let mut random = Random::new(4);
         for a in accesses(&mut random, 500) {
-            assert_ne!(beyond.address(a.addr), 0);
+            assert!(beyond.looks_at(a.addr).iter().all(|at| at.is_some_and(|at| at != 0)));
             beyond.access(Request { instruction: 0, addr: a.addr, size: a.size, data: true });
         }
         assert!(!beyond.addresses().is_empty());

@@ -1,22 +1,11 @@
 //! The report for programs, as the manual describes it.
 
 use cg_cli::json::Json;
-use cg_format::mem::Kind;
 
 use crate::model::{Model, Row};
 use crate::notation;
 use crate::source::Sources;
 use crate::text::Style;
-
-fn kind(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Heap => "heap",
-        Kind::Variable => "variable",
-        Kind::Section => "section",
-        Kind::Stack => "stack",
-        Kind::Unknown => "unknown",
-    }
-}
 
 fn list<'a>(json: &mut Json, key: &str, texts: impl IntoIterator<Item = &'a str>) {
     json.key(key);
@@ -58,7 +47,7 @@ pub(crate) fn report(model: &Model, style: &Style, sources: &mut Sources<'_>) ->
 fn object(json: &mut Json, model: &Model, row: &Row, sources: &mut Sources<'_>) {
     let object = &row.object;
     json.begin_object();
-    json.name("kind", kind(object.kind).as_bytes());
+    json.name("kind", object.kind.word().as_bytes());
     json.name("name", object.name.as_bytes());
     json.name("variable", sources.variable(object).as_bytes());
     json.name("file", object.file.as_bytes());
@@ -76,7 +65,7 @@ fn object(json: &mut Json, model: &Model, row: &Row, sources: &mut Sources<'_>) 
     for n in &row.streams {
         let (stream, alone) = (&model.mem.streams[*n], model.alone[*n]);
         json.begin_object();
-        json.name("access", notation::access(stream.access).as_bytes());
+        json.name("access", stream.access.word().as_bytes());
         json.name("file", stream.file.as_bytes());
         json.key("line");
         json.integer(stream.line.into());

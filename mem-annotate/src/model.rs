@@ -131,7 +131,7 @@ impl Model {
             weight > 0 && weight as f64 * 100.0 >= threshold * whole as f64
         };
         let all = self.rows.len();
-        let mut rows: Vec<Row> = self.rows.iter().filter(|row| above(row)).cloned().collect();
+        let mut rows: Vec<Row> = std::mem::take(&mut self.rows).into_iter().filter(|row| above(row)).collect();
         rows.sort_by_key(|row| std::cmp::Reverse(weights(&row.counts).iter().map(|n| n.abs()).collect::<Vec<i128>>()));
         self.rows = rows;
         self.hidden = all - self.rows.len();

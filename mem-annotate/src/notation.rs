@@ -4,7 +4,7 @@
 //! ` . `; `xN` says that the same comes N times. Of a walk over lines only the lines are known that missed, so its step is that of
 //! the program only where the number of executions says so, and else `line`. Never a name, a step or an end that is not known.
 
-use cg_format::mem::streams::{Access, Part, Stream, Walk};
+use cg_format::mem::streams::{Part, Stream, Walk};
 
 /// How many larger steps are asked whether they would do as well: no walk has a step longer than a line.
 const MOST_STEPS: usize = 256;
@@ -16,15 +16,6 @@ struct Steps {
     step: Option<i64>,
     /// Bytes to one element behind the last.
     end: i64,
-}
-
-/// How the program is called to access memory.
-pub(crate) fn access(access: Access) -> &'static str {
-    match access {
-        Access::Read => "read",
-        Access::Write => "write",
-        Access::Modify => "modify",
-    }
 }
 
 /// A part of a stream of the variable `name`. `alone`: the instruction has no other streams, so that all its executions are of this one.
@@ -57,7 +48,7 @@ pub(crate) fn part(stream: &Stream, part: &Part, name: &str, alone: bool) -> Str
         text.push(start.to_string());
     }
     let of_bytes = if unit == size { "" } else { " bytes" };
-    format!("{} {name}[{}{of_bytes}]{times}", access(stream.access), text.join(" . "))
+    format!("{} {name}[{}{of_bytes}]{times}", stream.access.word(), text.join(" . "))
 }
 
 /// The program's own steps of a walk: those by which as many accesses as there were walk as far as it has.
@@ -132,7 +123,7 @@ pub(crate) fn hint(stream: &Stream, line: u64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cg_format::mem::streams::Level;
+    use cg_format::mem::streams::{Access, Level};
 
     fn stream(executions: u64, parts: Vec<Part>) -> Stream {
         Stream {

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use cg_cli::options::threshold;
 use cg_cli::source_map::Mapping;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{ArgAction, Parser};
@@ -57,13 +58,6 @@ impl Options {
     /// Whether source files are printed.
     pub(crate) fn annotates(&self) -> bool {
         self.annotate
-    }
-}
-
-fn threshold(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if (0.0..=20.0).contains(&value) => Ok(value),
-        _ => Err("it must be a number from 0 to 20".to_owned()),
     }
 }
 

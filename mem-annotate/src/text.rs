@@ -216,7 +216,7 @@ fn said(stream: &Stream, name: &str, alone: bool) -> Vec<(bool, String)> {
     parts.sort_by_key(|part| std::cmp::Reverse(part.misses));
     let shown: u64 = parts.iter().take(PARTS).map(|part| part.misses).sum();
     let others = stream.misses - shown;
-    let irregular = format!("{} {name}[*] irregular", notation::access(stream.access));
+    let irregular = format!("{} {name}[*] irregular", stream.access.word());
     let [first, more @ ..] = &parts[..] else { return vec![(true, irregular)] };
     let text = |part| notation::part(stream, part, name, alone);
     if more.is_empty() && others == 0 {
@@ -227,7 +227,7 @@ fn said(stream: &Stream, name: &str, alone: bool) -> Vec<(bool, String)> {
         let rest = stream.misses - first.misses;
         return vec![(true, format!("~{}", text(first))), (false, format!("  + {} irregular", thousands(rest.into())))];
     }
-    let mut lines = vec![(true, format!("{} {name} in parts", notation::access(stream.access)))];
+    let mut lines = vec![(true, format!("{} {name} in parts", stream.access.word()))];
     for part in parts.iter().take(PARTS) {
         lines.push((false, format!("  {}: {}", text(part), thousands(part.misses.into()))));
     }

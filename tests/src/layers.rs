@@ -34,6 +34,22 @@ pub fn read(root: &Path) -> Result<Arrows> {
     Ok(arrows)
 }
 
+/// The crates that the engine is made of, from below, by their folders.
+pub const ENGINE: [&str; 12] = [
+    "types",
+    "layout",
+    "isa",
+    "asm",
+    "ptrace",
+    "trace",
+    "fragments",
+    "codegen",
+    "code-cache",
+    "guest",
+    "session",
+    "engine",
+];
+
 /// How many lines a crate has, from its root file on, without what stands under `#[cfg(test)]`, its attributes and its documentation.
 ///
 /// # Errors

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use grind_tests::layers;
 use grind_tests::tools::workspace_root;
 
 /// All Markdown files of the repository, by their paths below its root.
@@ -385,22 +386,6 @@ fn decisions_have_their_parts() {
     }
 }
 
-/// The crates that the engine is made of, from below.
-const ENGINE: [&str; 12] = [
-    "types",
-    "layout",
-    "isa",
-    "asm",
-    "ptrace",
-    "trace",
-    "fragments",
-    "codegen",
-    "code-cache",
-    "guest",
-    "session",
-    "engine",
-];
-
 #[test]
 fn modules_have_a_home_in_the_list() {
     let page = fs::read_to_string(workspace_root().join("docs/internals/homes.md")).expect("the page");
@@ -418,7 +403,7 @@ fn modules_have_a_home_in_the_list() {
     let sources: BTreeMap<String, (&str, &str)> = files
         .iter()
         .filter_map(|file| file.split_once("/src/"))
-        .filter(|(krate, below)| ENGINE.contains(krate) && below.ends_with(".rs"))
+        .filter(|(krate, below)| layers::ENGINE.contains(krate) && below.ends_with(".rs"))
         .map(|(krate, below)| (module_of(krate, below), (krate, below)))
         .collect();
     for module in &named {

@@ -39,8 +39,7 @@ fn only_the_encoder_writes_instructions_as_bytes() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
     let encoder = ["asm/src/lib.rs", "asm/src/instructions.rs"].map(|file| workspace.join(file));
     assert!(encoder.iter().all(|file| file.exists()), "the encoder is elsewhere");
-    let crates = ["asm", "ptrace", "fragments", "codegen", "code-cache", "guest", "session", "engine"];
-    let mut open: Vec<PathBuf> = crates.iter().map(|krate| workspace.join(krate).join("src")).collect();
+    let mut open: Vec<PathBuf> = layers::ENGINE.iter().map(|krate| workspace.join(krate).join("src")).collect();
     let mut wrong = Vec::new();
     while let Some(folder) = open.pop() {
         for entry in std::fs::read_dir(&folder).expect("a folder of sources") {

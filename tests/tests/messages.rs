@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use grind_tests::layers;
 use grind_tests::tools::workspace_root;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
@@ -130,10 +131,9 @@ fn every_message_is_explained_and_every_explained_message_exists() {
     let keys: Vec<&str> = cells.flat_map(|cell| cell.split("`, `")).collect();
     assert!(keys.len() > 100, "{} messages", keys.len());
     let mut files = Vec::new();
-    let engine = ["types", "layout", "isa", "ptrace", "trace", "fragments", "code-cache", "guest", "session", "engine"];
-    engine
+    layers::ENGINE
         .iter()
-        .chain(&["grind", "analysis", "names", "symbols", "asm", "codegen"])
+        .chain(&["grind", "analysis", "names", "symbols"])
         .for_each(|krate| sources(&root.join(krate).join("src"), &mut files));
     // What the models of caches say to who asks for one that cannot be.
     files.extend(["cg-sim/src/policy.rs", "cg-sim/src/beyond.rs"].map(|file| root.join(file)));

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use grind_tests::layers;
 use proc_macro2::{TokenStream, TokenTree};
 
 /// Words that are no longer used, the parts of the product in which they are not, and those that are used instead.
@@ -91,20 +92,7 @@ fn parts(name: &str) -> String {
 /// The crates that a part of the product is made of.
 fn crates_of(part: &str) -> Vec<&str> {
     match part {
-        "engine" => vec![
-            "types",
-            "layout",
-            "isa",
-            "asm",
-            "ptrace",
-            "trace",
-            "fragments",
-            "codegen",
-            "code-cache",
-            "guest",
-            "session",
-            "engine",
-        ],
+        "engine" => layers::ENGINE.to_vec(),
         "analysis" => vec!["analysis", "names"],
         krate => vec![krate],
     }

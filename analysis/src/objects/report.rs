@@ -65,10 +65,9 @@ pub fn mem(
     let numbers: HashMap<Site, usize> = sites.into_iter().zip(0..).collect();
     for (found, line) in found {
         let executions = executions.get(&found.key.site).copied().unwrap_or(0);
-        all.streams.push(stream(found, rows[found.key.object as usize], line, executions, &places));
-        if let Some(stream) = all.streams.last_mut() {
-            stream.instruction = numbers.get(&found.key.site).copied().unwrap_or(0);
-        }
+        let instruction = numbers.get(&found.key.site).copied().unwrap_or(0);
+        let stream = stream(found, rows[found.key.object as usize], line, executions, &places);
+        all.streams.push(mem::streams::Stream { instruction, ..stream });
     }
     all.finish();
     all

@@ -28,6 +28,18 @@ pub enum Access {
     Modify,
 }
 
+impl Access {
+    /// The word for it, as the format has it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Modify => "modify",
+        }
+    }
+}
+
 /// The misses of an instruction at an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stream {

@@ -1,5 +1,8 @@
 //! Programs that set the trap flag themselves: the processor stops them behind each instruction, here behind each one of
 //! the translation. The guest gets to see those that are a boundary of its own instructions, once each.
+//!
+//! Not covered: a jump to what stands right behind it in the translation is nothing there, and no trap is seen behind it; and a register
+//! that nothing reads any more before it is written may have a value of ours when the guest is stopped.
 
 use grind_guest::process::State;
 use grind_guest::recover::{self, CachePosition};

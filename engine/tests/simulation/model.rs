@@ -1,6 +1,6 @@
 //! The caches and the branch predictor of the reference, as plainly as they can be said.
 
-use cg_sim::beyond::{Answer, Beyond, Levels, Request};
+use cg_sim::beyond::{Answer, Ask as _, Beyond, Levels, Request};
 use grind_tests::simulation::{Cache, Geometry};
 
 /// A set-associative cache with least-recently-used replacement.

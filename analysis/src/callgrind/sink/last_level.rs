@@ -2,8 +2,8 @@
 //!
 //! Invariant: sites are only added; a site has a place once it has missed, and keeps it.
 
-use cg_sim::beyond::Request;
-use cg_sim::writeback::{Outcome, WriteBackLastLevel};
+use cg_sim::beyond::{Ask, Request};
+use cg_sim::writeback::WriteBackLastLevel;
 use cg_sim::{Beyond, Geometries, LastLevel, Levels};
 use grind_trace::{Done, Site, SiteKind};
 use grind_types::own_memory;
@@ -32,9 +32,9 @@ impl Last {
     pub(super) fn missed(&mut self, known: &Known, addr: u64, size: u16) -> Depth {
         match self {
             Self::Absent => Depth::FIRST,
-            Self::Plain(level) => plain(level, addr, size).into(),
+            Self::Plain(level) => asked(level, known, addr, size),
             Self::Elaborate(level) => level.reached(addr, size.into(), known.missed == Missed::Write).into(),
-            Self::Deep(levels) => deep(levels, known, addr, size),
+            Self::Deep(levels) => asked(&mut **levels, known, addr, size),
         }
     }
 
@@ -46,15 +46,11 @@ impl Last {
     }
 }
 
-#[inline]
-pub(super) fn plain(level: &mut LastLevel, addr: u64, size: u16) -> Outcome {
-    if level.access(addr, size.into()).missed_ll() { Outcome::Memory } else { Outcome::LastLevel }
-}
-
-#[inline]
-pub(super) fn deep(levels: &mut Beyond, known: &Known, addr: u64, size: u16) -> Depth {
+/// As [`Last::missed`], of levels that are known.
+#[inline(always)]
+pub(super) fn asked(levels: &mut impl Ask, known: &Known, addr: u64, size: u16) -> Depth {
     let data = known.missed != Missed::Fetch;
-    let answer = levels.access(Request { instruction: known.addr, addr, size: size.into(), data });
+    let answer = levels.ask(Request { instruction: known.addr, addr, size: size.into(), data });
     (levels.second(), answer).into()
 }
 

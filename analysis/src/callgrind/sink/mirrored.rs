@@ -8,7 +8,7 @@
 //! thread at a stop, so they all belong to the frames that were shown at the last one.
 
 use cg_calls::Calls;
-use cg_sim::{Beyond, LastLevel};
+use cg_sim::beyond::Ask;
 use grind_trace::follow::{self, FRAME_TOLD, FRAME_WORDS, NO_CALL_EDGE, Names};
 use grind_trace::{Done, SiteKind};
 use grind_types::own_memory;
@@ -54,38 +54,6 @@ impl Recorder {
     }
 }
 
-/// What is asked for what the first level did not have, where many ordinary records are gone through.
-trait Asked {
-    /// How deep an access of a site went.
-    fn missed(&mut self, known: &Known, addr: u64, size: u16) -> Depth;
-    /// The address, in this process, of what an access at `addr` looks at first.
-    fn address(&self, addr: u64) -> usize;
-}
-
-impl Asked for LastLevel {
-    #[inline(always)]
-    fn missed(&mut self, _: &Known, addr: u64, size: u16) -> Depth {
-        last_level::plain(self, addr, size).into()
-    }
-
-    #[inline(always)]
-    fn address(&self, addr: u64) -> usize {
-        LastLevel::address(self, addr)
-    }
-}
-
-impl Asked for Beyond {
-    #[inline(always)]
-    fn missed(&mut self, known: &Known, addr: u64, size: u16) -> Depth {
-        last_level::deep(self, known, addr, size)
-    }
-
-    #[inline(always)]
-    fn address(&self, addr: u64) -> usize {
-        Beyond::address(self, addr)
-    }
-}
-
 /// Records that are left, and those of them whose needs nobody has asked for yet.
 struct Records<'w> {
     rest: &'w [u32],
@@ -95,7 +63,7 @@ struct Records<'w> {
 impl Records<'_> {
     /// Asks for what the next record of those that are ahead will need. Goes no further than to one that is not ordinary.
     #[inline(always)]
-    fn look_ahead(&mut self, known: &[Known], level: &impl Asked, calls: &Calls) {
+    fn look_ahead(&mut self, known: &[Known], level: &impl Ask, calls: &Calls) {
         let Some((&number, operands)) = self.ahead.split_first() else { return };
         if number & FRAME_TOLD != 0 {
             self.ahead = operands.get(FRAME_WORDS - 1..).unwrap_or_default();
@@ -110,7 +78,7 @@ impl Records<'_> {
         };
         self.ahead = after;
         if let Some(line) = line {
-            own_memory::prefetch(level.address(line));
+            level.looks_at(line).into_iter().flatten().for_each(own_memory::prefetch);
         }
         if let Some(counts) = calls.counts_of(known.place) {
             own_memory::prefetch(counts);
@@ -140,7 +108,7 @@ impl Simulated {
 
     fn ordinary_of(
         sites: &[Known],
-        level: &mut impl Asked,
+        level: &mut impl Ask,
         t: &mut Thread,
         columns: Columns,
         at: &mut Records,
@@ -169,7 +137,7 @@ impl Simulated {
             };
             at.rest = after;
             at.look_ahead(sites, level, &t.calls);
-            let depth = addr.map_or(Depth::FIRST, |addr| level.missed(&known, addr, known.size));
+            let depth = addr.map_or(Depth::FIRST, |addr| last_level::asked(level, &known, addr, known.size));
             if !t.calls.missed_again(known.place, depth.index(), &t.now) {
                 return Some((number, known.missed, depth));
             }
