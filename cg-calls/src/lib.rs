@@ -38,6 +38,7 @@ mod stack;
 mod step;
 mod table;
 mod thread;
+mod tree;
 mod ways;
 
 pub use code::{CallersId, CallersTable, Code, Function, FunctionId, ObjectId, Place, Section, Site, SiteId};
@@ -47,3 +48,4 @@ pub use thread::{
     Active, Again, ArcId, CallContext, Calls, Changes, Config, Here, JumpKind, Made, Native, Packed, PackedPlaces,
     Request, RootChange, Settled, Shown, Spot,
 };
+pub use tree::{CallTree, Chain, Each};

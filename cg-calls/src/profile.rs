@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use crate::code::{FunctionId, SiteId};
+use crate::tree::CallTree;
 
 /// The number of a node in [`Profile::nodes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -102,6 +103,8 @@ pub struct Profile {
     pub counters: Vec<Counter>,
     /// What the totals grew by while collecting, signal handlers included.
     pub collected: Vec<u64>,
+    /// Whole chains of calls, if they were asked for.
+    pub tree: CallTree,
 }
 
 /// `to += from`, where an empty one means zeros.
@@ -206,5 +209,6 @@ impl Profile {
             },
         );
         add(&mut self.collected, &other.collected);
+        self.tree.merge(other.tree);
     }
 }

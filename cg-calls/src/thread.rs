@@ -14,6 +14,7 @@
 //! `active` is the number of its frames (and roots); what hooks ask for is asked for after the event, when no cost has
 //! been added since.
 
+mod chains;
 mod costs;
 mod deferred_costs;
 mod fast_path;
@@ -39,6 +40,7 @@ use crate::site_counters::{CallEdge, CallEdgeKey, CallEdges, CallKind, LEVELS, S
 use crate::stack::{Frame, Leave, Stack};
 use crate::step::{Step, StepKind};
 use crate::table::NONE;
+use crate::tree::Walk;
 use crate::ways::{Places, Quiet, Sites, Way, Ways};
 
 /// What to collect.
@@ -62,6 +64,8 @@ pub struct Config {
     pub gated: bool,
     /// Where calls are followed elsewhere: the totals that are kept there, in the order in which they are told.
     pub kept: [Option<usize>; Shown::TOTALS],
+    /// Whole chains of calls are told apart, at most so many, beside the contexts of functions.
+    pub chains: Option<usize>,
 }
 
 impl Config {
@@ -76,6 +80,7 @@ impl Config {
             collect_at_start: true,
             gated: false,
             kept: [Some(0), None, None, None, None],
+            chains: None,
         }
     }
 }
@@ -173,6 +178,8 @@ pub struct Calls {
     finding: bool,
     /// What has happened to the root since the driver asked last; nothing until it asks for the first time.
     roots: Option<Vec<RootChange>>,
+    /// If whole chains of calls are told apart.
+    walk: Option<Box<Walk>>,
 }
 
 impl Calls {
@@ -212,6 +219,7 @@ impl Calls {
             carried: NONE,
             finding: false,
             roots: None,
+            walk: config.chains.map(|limit| Box::new(Walk::new(n, limit))),
             config,
         };
         calls.update_counting();
@@ -255,6 +263,7 @@ impl Calls {
             *entered = entered.wrapping_add_signed(n);
         }
         self.base[0] = self.base[0].wrapping_add_signed(n);
+        self.walk.iter_mut().for_each(|walk| walk.begin_ahead(n));
     }
 
     /// The thread ends, or instrumentation is switched off: everything returns.
@@ -266,6 +275,7 @@ impl Calls {
             self.pop(now);
         }
         self.end_root();
+        self.walk.iter_mut().for_each(|walk| walk.end(&self.meter, now));
         self.root_changed(RootChange::Ended);
         self.begun = false;
         for i in 0..self.config.costs {
@@ -354,6 +364,7 @@ impl Calls {
         let reading = self.meter.read_all(now);
         let collecting = self.meter.collecting();
         let base = std::mem::replace(&mut self.base, vec![0; self.config.costs]);
+        self.chain_enter(NONE, now);
         let outer = Outer {
             bottom: self.bottom,
             path: self.path,
@@ -369,6 +380,7 @@ impl Calls {
         self.outer.push(outer);
         self.bottom = self.stack.len();
         self.meter = Meter::new(now, self.config.collect_at_start, self.config.gated);
+        self.chain_resumed(now);
         self.update_counting();
         self.begun = true;
         self.begin_root(code, handler);
@@ -384,6 +396,7 @@ impl Calls {
             return self.wanted();
         }
         self.set_skip(NONE, now);
+        self.chain_leave(now);
         self.end_root();
         let Some(outer) = self.outer.pop() else { return self.wanted() };
         self.followed.stale = true;
@@ -397,6 +410,7 @@ impl Calls {
         self.base = outer.base;
         self.meter = Meter::new(now, outer.collecting, self.config.gated);
         self.meter.resume(now, outer.reading);
+        self.chain_resumed(now);
         self.set_skip(outer.skip, now);
         self.update_counting();
         self.wanted()
@@ -470,7 +484,10 @@ impl Calls {
         }
         self.settle(now, true);
         let next = self.just_begun();
-        let profile = self.rows();
+        let mut profile = self.rows();
+        if let Some(walk) = &mut self.walk {
+            profile.tree = walk.take();
+        }
         self.reset();
         for (arc, calls) in next {
             self.book.arcs.counts(arc)[0] += calls;
@@ -484,6 +501,7 @@ impl Calls {
     /// Sets all costs to zero: what was collected since the last dump is lost, calls that are going on begin now.
     pub fn zero(&mut self, now: &[u64]) {
         self.settle(now, false);
+        self.walk.iter_mut().for_each(|walk| walk.zero());
         self.reset();
     }
 

@@ -193,6 +193,7 @@ fn run(seed: u64) -> u64 {
         skip_direct_recursion: random.chance(20),
         collect_jumps: random.chance(50),
         collect_at_start: random.chance(80),
+        chains: random.chance(70).then_some(usize::MAX),
         ..Config::arcs_only(2)
     };
     let program = program(&mut random);

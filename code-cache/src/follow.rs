@@ -76,6 +76,7 @@ impl CodeCache {
             live_after: u8::MAX,
             dead_after: 0,
             through: false,
+            told: self.trace.settings.tells_each(),
             off: outcome.from.off || outcome.to.off,
             unmatched_return: 0,
             stolen_registers: self.trace.settings.stolen_registers(),

@@ -14,7 +14,7 @@ use grind_asm::instructions::has_rorx;
 use grind_isa::decode::STATUS;
 use grind_layout::registers::{Gpr, StolenRegisters};
 use grind_layout::{self as layout, FRAME, SlotWord, TARGET};
-use grind_trace::follow::{CallKind, StackEffect, TOTALS};
+use grind_trace::follow::{CALL_TOLD, CallKind, RETURN_TOLD, StackEffect, TOTALS};
 
 use super::taken::UNRECORDED;
 use crate::follow::FollowCode;
@@ -54,6 +54,8 @@ pub struct Bridge {
     pub dead_after: u16,
     /// Whether a return pops the frame below, too, and comes from it.
     pub through: bool,
+    /// The call is told, and its return.
+    pub told: bool,
     /// Nothing is collected before it, or behind, so that totals do not tell frames from others.
     pub off: bool,
     /// Where a stop for returns is that nobody can follow.
@@ -190,6 +192,8 @@ trait BridgeCode {
     fn total(&mut self, stolen_registers: StolenRegisters, total: usize, into: Gpr) -> Gpr;
     /// Closes the innermost frame, at r10: books its cost, and pops it. rcx, r10 and flags are overwritten.
     fn close(&mut self, b: &Bridge);
+    /// Records a call or a return, with the totals. Changes these registers; `pos`, by which it may fault, is none that may be free.
+    fn tell_each(&mut self, b: &Bridge, told: u32, pos: Gpr, value: Gpr);
     /// Makes rcx zero if the stack pointer has just taken the return address from the place of the frame at r10.
     fn zero_if_there(&mut self);
     /// Unless rcx is zero, it is a return that this cannot follow.
@@ -266,6 +270,9 @@ impl BridgeCode for Asm {
         }
         self.lea_disp(frame, frame, FRAME as i32);
         self.store_gs(SlotWord::TopFrame.at(), frame);
+        if b.told {
+            self.tell_each(b, CALL_TOLD + b.call_edge, frame, value);
+        }
         returns
     }
 
@@ -289,8 +296,23 @@ impl BridgeCode for Asm {
         if b.is_counted() {
             self.add_gs((layout::ACTIVE + 8 * u64::from(b.function)) as u32, -1);
         }
-        self.lea_disp(Gpr::R10, Gpr::R10, -(FRAME as i32) * if b.through { 2 } else { 1 });
+        let frames = if b.through { 2 } else { 1 };
+        self.lea_disp(Gpr::R10, Gpr::R10, -(FRAME as i32) * frames);
         self.store_gs(SlotWord::TopFrame.at(), Gpr::R10);
+        if b.told {
+            self.tell_each(b, RETURN_TOLD + frames.unsigned_abs(), Gpr::RCX, Gpr::R10);
+        }
+    }
+
+    fn tell_each(&mut self, b: &Bridge, told: u32, pos: Gpr, value: Gpr) {
+        self.load_gs(pos, SlotWord::TracePos.at());
+        for (n, &total) in b.totals.iter().enumerate().rev() {
+            let now = self.total(b.stolen_registers, total, value);
+            self.store_frame(pos, 4 + 8 * n as i8, now);
+        }
+        self.store_frame_imm(pos, 0, told);
+        self.lea_disp(pos, pos, 4 + 8 * b.totals.len() as i32);
+        self.store_gs(SlotWord::TracePos.at(), pos);
     }
 
     fn zero_if_there(&mut self) {

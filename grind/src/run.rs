@@ -238,7 +238,8 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         let by_caller = options.callgrind.by_caller();
         let told_first = if by_caller { options.callgrind.told_first } else { Duration::ZERO };
         let bus = options.callgrind.collect_bus;
-        let calls = CallTrace { jumps, hooks, by_caller, told_first, bus, ..CallTrace::default() };
+        let each = options.callgrind.whole_chains;
+        let calls = CallTrace { jumps, hooks, by_caller, told_first, each, bus, ..CallTrace::default() };
         settings.trace.calls = Some(calls);
         // Where every access is told, blocks and calls are, too, in program order; and where there are more totals than can be kept.
         let kept = bus_total(settings.trace.accesses.is_some(), settings.trace.branches).is_some();

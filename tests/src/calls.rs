@@ -24,6 +24,7 @@ pub fn parse(bytes: &[u8]) -> Told {
     let mut jump = None;
     let mut events: Vec<&str> = Vec::new();
     let mut positions = 1;
+    let mut chains = Chains::default();
     for line in text.lines() {
         let of = |key: &str| line.strip_prefix(key).map(str::to_owned);
         if let Some(name) = of("ob=") {
@@ -64,11 +65,47 @@ pub fn parse(bytes: &[u8]) -> Told {
             for (event, cost) in events.iter().zip(costs) {
                 add(if *event == "Ir" { of.clone() } else { format!("{of} {event}") }, cost);
             }
+        } else if line.starts_with('#') {
+            chains.line(line, &events, &mut told.counts);
         }
     }
     let _: (String, String, String, String) = (object, file, function, callee);
     told.counts.retain(|_, n| *n != 0);
     told
+}
+
+/// What has been read of whole chains of calls.
+#[derive(Default)]
+struct Chains {
+    place: [String; 2],
+    functions: Vec<String>,
+    /// The callers of the next one.
+    chain: Vec<usize>,
+}
+
+impl Chains {
+    /// A line that is a comment to others.
+    fn line(&mut self, line: &str, events: &[&str], counts: &mut BTreeMap<String, u64>) {
+        if line.starts_with("#chains:") {
+            self.functions.clear();
+        } else if let Some(name) = line.strip_prefix("#ob=") {
+            self.place[0] = name.to_owned();
+        } else if let Some(name) = line.strip_prefix("#fl=") {
+            self.place[1] = name.to_owned();
+        } else if let Some(name) = line.strip_prefix("#fn=") {
+            self.functions.push(format!("{} {} {name}", self.place[0], self.place[1]));
+        } else if let Some(numbers) = line.strip_prefix("#c=") {
+            let numbers: Vec<u64> = numbers.split(' ').map(|n| n.parse().expect("a number")).collect();
+            self.chain.truncate(numbers[0] as usize);
+            self.chain.push(numbers[1] as usize);
+            let functions: Vec<&str> = self.chain.iter().map(|n| &self.functions[*n][..]).collect();
+            let chain = functions.join(" / ");
+            *counts.entry(format!("chain {chain}: calls")).or_default() += numbers[2];
+            for (event, cost) in events.iter().zip(&numbers[3..]) {
+                *counts.entry(format!("chain {chain} {event}")).or_default() += cost;
+            }
+        }
+    }
 }
 
 impl Told {

@@ -51,7 +51,7 @@ fn both_but_for(name: &str, program: &[&str], options: &[&str], dir: &Path, but:
 }
 
 /// Ways in which functions are told apart, with which calls are followed.
-const OPTIONS: [&[&str]; 8] = [
+const OPTIONS: [&[&str]; 9] = [
     &[],
     &["--separate-recs=3"],
     &["--separate-recs=1", "--separate-recs4=deep"],
@@ -60,6 +60,7 @@ const OPTIONS: [&[&str]; 8] = [
     &["--skip-direct-rec=yes", "--toggle-collect=even", "--collect-jumps=yes"],
     &["--fn-skip=through_table", "--fn-skip=even", "--fn-skip=leave"],
     &["--separate-callers=2", "--told-first=0"],
+    &["--separate-callers=all", "--separate-recs=3"],
 ];
 
 #[test]

@@ -141,6 +141,35 @@ pub const fn depth_told(word: u32) -> Option<usize> {
     }
 }
 
+/// Above any word of [`FRAME_TOLD`], and added to the number of a call edge: where each call is told ([`crate::CallTrace::each`]), a
+/// call of that call edge was made. Behind it stand the thread's totals, those that it has, as two words each.
+pub const CALL_TOLD: u32 = 3 << 30;
+
+/// The same for a return, by how many frames it has left; as many numbers of call edges are not given.
+pub const RETURN_TOLD: u32 = u32::MAX - 2;
+
+/// A call or a return that was told, as its first word says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EachTold {
+    /// A call of that call edge.
+    Call(u32),
+    /// A return from so many frames.
+    Return(u32),
+}
+
+/// What the first word of a record says that tells a call or a return; nothing if it does not.
+#[inline]
+#[must_use]
+pub const fn each_told(word: u32) -> Option<EachTold> {
+    if word > RETURN_TOLD {
+        Some(EachTold::Return(word - RETURN_TOLD))
+    } else if word >= CALL_TOLD {
+        Some(EachTold::Call(word - CALL_TOLD))
+    } else {
+        None
+    }
+}
+
 /// What happens whenever a site leads there in that call context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StackEffect {

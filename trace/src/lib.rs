@@ -110,6 +110,12 @@ impl TraceSettings {
         crate::follow::bus_total(self.data(), self.branches)
     }
 
+    /// Whether calls that are followed are told one by one.
+    #[must_use]
+    pub fn tells_each(&self) -> bool {
+        self.calls.is_some_and(|calls| calls.followed && calls.each)
+    }
+
     /// Whether emitted code keeps how the lines of the data cache are used.
     #[must_use]
     pub fn keeps_uses(&self) -> bool {
@@ -150,6 +156,8 @@ pub struct CallTrace {
     /// Calls that are followed are told for so long before: code is translated for each context in which it is followed, and whoever
     /// runs for less would wait for that longer than telling takes.
     pub told_first: Duration,
+    /// Each call that is followed is told, and each return, with the totals of that moment (see [`crate::follow::CALL_TOLD`]).
+    pub each: bool,
     /// Instructions that lock the bus have a total of their own where calls are followed: see [`crate::follow::bus_total`].
     pub bus: bool,
 }

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use cg_calls::{FunctionId, NodeIndex, Profile, SiteId};
+use cg_calls::{CallTree, FunctionId, NodeIndex, Profile, SiteId};
 use cg_format::callgrind::{self as format, Call, Jump, JumpKind, Names, Part, PartHeader, Position};
 use cg_format::count::TooLarge;
 use grind_symbols::Inlined;
@@ -60,6 +60,9 @@ pub struct Described<'a> {
 
 /// Costs of one instruction: its address, and a value for each event.
 pub type OwnCosts = (u64, Arc<[u64]>);
+
+/// What stands above functions whose chains there was no room for, where a function has its name.
+const BEYOND: &[u8] = b"(beyond --context-limit)";
 
 /// What is known of the program.
 pub trait Program {
@@ -180,6 +183,7 @@ pub fn part(
         maker.part.add_jump(within, at, Jump { target, function, kind });
     }
     maker.inlined_calls()?;
+    maker.chains(&profile.tree)?;
     Ok(maker.part)
 }
 
@@ -290,6 +294,32 @@ impl<P: Program> Maker<'_, P> {
                 }
             }
             self.row(nodes[same[0].0 as usize], same[0].1, &sum)?;
+        }
+        Ok(())
+    }
+
+    /// Whole chains of calls.
+    fn chains(&mut self, tree: &CallTree) -> Result<(), TooLarge> {
+        let mut numbers: Vec<u32> = Vec::with_capacity(tree.chains.len());
+        let mut narrow = Vec::new();
+        for (n, chain) in tree.chains.iter().enumerate() {
+            let function = match chain.function {
+                Some(id) => {
+                    let about = self.program.function(id);
+                    self.function(&about, about.name)
+                }
+                None => {
+                    let (file, object) = (self.names.file(b"???"), self.names.object(b""));
+                    self.names.function(BEYOND, file, object)
+                }
+            };
+            narrow.clear();
+            // There may be columns behind those of events, for nothing.
+            for cost in tree.costs(n).iter().take(self.part.header.events.len()) {
+                narrow.push(i64::try_from(*cost).map_err(|_| TooLarge)?);
+            }
+            let parent = chain.parent.map(|parent| numbers[parent as usize]);
+            numbers.push(self.part.add_chain(format::Chain { parent, function, calls: chain.calls }, &narrow)?);
         }
         Ok(())
     }

@@ -113,6 +113,10 @@ pub struct Settings {
     pub separate_threads: bool,
     /// Callers that tell contexts apart.
     pub separate_callers: u16,
+    /// Whole chains of calls are told apart, beside contexts.
+    pub whole_chains: bool,
+    /// The most of them.
+    pub chain_limit: usize,
     /// Levels of recursion that are told apart.
     pub separate_recs: u16,
     /// Stubs of the procedure linkage table are skipped.
@@ -155,6 +159,8 @@ impl Default for Settings {
             collect_systime: None,
             separate_threads: false,
             separate_callers: 0,
+            whole_chains: false,
+            chain_limit: 1_000_000,
             separate_recs: 2,
             skip_plt: true,
             skip_direct_rec: false,

@@ -6,6 +6,7 @@
 //! engine reports its end, and are written by then.
 
 mod cache_lines;
+mod chains;
 mod followed;
 mod functions;
 mod last_level;
@@ -115,7 +116,8 @@ impl Recorder {
     ) -> Self {
         let columns = Columns::of(events);
         let gated = settings.followed();
-        let config = Config { contexts: true, gated, kept: columns.kept(), ..settings.config(columns.stride) };
+        let chains = settings.whole_chains.then_some(settings.chain_limit);
+        let config = Config { contexts: true, gated, kept: columns.kept(), chains, ..settings.config(columns.stride) };
         let used = caches.filter(|_| columns.uses.is_some()).and_then(|caches| {
             // Whoever asks for it has been told if it cannot be done.
             Used::new(caches, columns, settings.cache_use == CacheUse::SelfOnly, settings.uses_kept).ok()
@@ -508,7 +510,11 @@ impl Sink for Recorder {
     }
 
     fn recorded(&mut self, pid: i32, tid: i32, names: &follow::Names, words: &[u32]) {
-        self.follow_misses(pid, tid, names, words);
+        if self.columns.simulated() {
+            self.follow_misses(pid, tid, names, words);
+        } else {
+            self.follow_each(pid, tid, names, words);
+        }
     }
 
     fn counted(&mut self, pid: i32, tid: i32, book: &follow::Book, counts: &follow::Counts) {

@@ -86,6 +86,7 @@ impl Calls {
     /// Closes the accounts of everything that is going on at `now`, and books it if asked to.
     pub(super) fn settle(&mut self, now: &[u64], book: bool) {
         self.followed.stale = true;
+        self.chain_booked(now);
         let n = self.config.costs;
         self.book.settle_site_counters(&mut self.site_counters);
         self.book.settle_counters();

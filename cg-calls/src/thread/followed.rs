@@ -12,6 +12,7 @@
 //! executed is counted elsewhere too, so nothing is booked for it by readings.
 
 use super::*;
+use crate::tree::Told;
 
 /// Where a thread is, as far as its costs are concerned: what a node is, in terms that do not depend on the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -211,6 +212,16 @@ impl Calls {
         (path, node, skip)
     }
 
+    /// What a call edge means to whole chains of calls.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn told_of(&mut self, code: &mut impl Code, call_edge: u32, again: &Again) -> Told {
+        let known = self.resolve(code, call_edge, again);
+        // One that is skipped has no arc.
+        let function = if known.arc == NONE { NONE } else { self.contexts.info(known.to_path).top.0 };
+        Told { function, counts: again.to.collecting }
+    }
+
     fn resolve(&mut self, code: &mut impl Code, call_edge: u32, again: &Again) -> Resolved {
         let at = call_edge as usize;
         if let Some(Some(known)) = self.followed.resolved.get(at) {
@@ -273,6 +284,10 @@ impl Calls {
         self.meter.read_into(now, &mut self.skip_since);
         self.stack.take_lowest();
         self.update_counting();
+        if let Some(walk) = &self.walk {
+            let depth = self.stack.len() + self.outer.len();
+            debug_assert_eq!(walk.depth(), depth, "calls that are going on, as told and as found");
+        }
     }
 
     /// Whether a frame is of that call edge. If it has been popped, and one of the same call edge been pushed in its place, that is as

@@ -29,6 +29,7 @@ impl Calls {
                 self.underflow(code, site, target, now);
             } else {
                 // The handler's first function returns into code that hands back to the kernel.
+                self.chain_booked(now);
                 self.end_root();
                 self.begin_root(code, target);
             }
@@ -172,6 +173,7 @@ impl Calls {
         };
         if way.skip {
             self.stack.push(frame, &self.meter, now);
+            self.chain_enter(NONE, now);
             if self.skip == NONE {
                 let row = if way.arc == NONE { self.book.skips.row((site, self.node)) } else { way.arc };
                 self.ways.at(at).arc = row;
@@ -226,6 +228,7 @@ impl Calls {
         if way.hooks && first && !self.finding {
             self.entered(FunctionId(way.to_function), arc, now);
         }
+        self.chain_enter(way.to_function, now);
     }
 
     /// Remembers a call for the fast loop, if nothing happens when it is made, and for whoever follows calls.
@@ -235,7 +238,8 @@ impl Calls {
         // Of a function with hooks, the first call is told from others.
         let levels = if way.hooks { way.recursions.max(2) } else { way.recursions };
         self.settle_call(kind, levels, returns_to);
-        if way.hooks {
+        // The fast loop knows nothing of whole chains.
+        if way.hooks || self.walk.is_some() {
             return;
         }
         let key = CallEdgeKey { kind, site: site.0, jump, target: way.target, path: self.path, node: self.node };
@@ -292,7 +296,7 @@ impl Calls {
             way.recursions = info.recursions;
             way.hooks = self.function(code, info.top).has_hooks();
             way.deepens = !(self.config.skip_direct_recursion && running == info.top);
-            way.plain = way.deepens && !way.hooks;
+            way.plain = way.deepens && !way.hooks && self.walk.is_none();
         }
         self.ways.remember(site, way)
     }
@@ -316,6 +320,7 @@ impl Calls {
 
     #[inline]
     pub(super) fn pop(&mut self, now: &[u64]) {
+        self.chain_leave(now);
         let Some((frame, entered)) = self.stack.pop() else { return };
         if frame.arc != NONE {
             self.meter.add_since(now, entered.get(), &mut self.book.arcs.counts(frame.arc)[1..]);
@@ -342,6 +347,7 @@ impl Calls {
     /// The caller of the running root is unknown: makes it up, with a call that lasted since the last dump.
     pub(super) fn underflow(&mut self, code: &mut impl Code, site: SiteId, target: u64, now: &[u64]) {
         self.set_skip(NONE, now);
+        self.chain_booked(now);
         let callee = self.contexts.info(self.path).top;
         let callee_node = self.node;
         let callee_start = self.sites.get(code, site).block;
@@ -371,6 +377,9 @@ impl Calls {
         *active += 1;
         self.followed.changed(info.top.0);
         self.node = info.first_node + (*active).min(info.recursions) - 1;
+        if let Some(walk) = &mut self.walk {
+            walk.begin(info.top.0, || costs::levels(&about));
+        }
     }
 
     /// The root does not run any more.

@@ -22,6 +22,8 @@ pub struct Maps {
     pub skipped: BTreeMap<(Node, u32), Vec<u64>>,
     pub counters: BTreeMap<(Node, u32), (u64, Vec<u64>)>,
     pub collected: Vec<u64>,
+    /// By functions, the outermost first: calls and self costs. Of nobody: the number of no function.
+    pub chains: BTreeMap<Vec<u32>, (u64, Vec<u64>)>,
 }
 
 impl Maps {
@@ -54,7 +56,27 @@ impl Maps {
                 "one row a counter"
             );
         }
+        let mut chains: Vec<Vec<u32>> = Vec::new();
+        for (n, chain) in profile.tree.chains.iter().enumerate() {
+            let mut functions = chain.parent.map(|parent| chains[parent as usize].clone()).unwrap_or_default();
+            functions.push(chain.function.map_or(u32::MAX, |f| f.0));
+            let counts = (chain.calls, profile.tree.costs(n).to_vec());
+            assert_eq!(maps.chains.insert(functions.clone(), counts), None, "one row a chain");
+            chains.push(functions);
+        }
         maps
+    }
+
+    /// Takes out the chains that have cost something, or have called one that has.
+    fn take_chains(&mut self) -> BTreeMap<Vec<u32>, (u64, Vec<u64>)> {
+        let all = std::mem::take(&mut self.chains);
+        let spent = |functions: &[u32]| {
+            let mut below = all.iter().filter(|(other, _)| other.starts_with(functions));
+            below.any(|(_, (_, costs))| costs.iter().any(|cost| *cost != 0))
+        };
+        let (kept, rest) = all.clone().into_iter().partition(|(functions, _)| spent(functions));
+        self.chains = rest;
+        kept
     }
 
     /// Leaves out what has no counts.
@@ -82,6 +104,8 @@ enum Level {
         arc: (Node, u32, u64, Node),
         function: u32,
         cost: Vec<u64>,
+        /// The function that ran then.
+        top: u32,
     },
     Skipped {
         sp: u64,
@@ -177,6 +201,42 @@ impl Naive {
         (stack, level)
     }
 
+    /// The functions of the running state with every call apart, but for recursion that is deeper than is told apart: that goes on
+    /// where the function ran before.
+    fn chain(&self) -> Vec<u32> {
+        let start = self.levels.iter().rposition(|l| matches!(l, Level::Root { .. })).expect("a root");
+        let mut chain: Vec<u32> = Vec::new();
+        for level in &self.levels[start..] {
+            let function = match level {
+                Level::Root { function, .. } => *function,
+                Level::Frame { top, .. } => Some(*top),
+                Level::Skipped { .. } => None,
+            };
+            let Some(f) = function else { continue };
+            let about = self.program.about.get(&f).copied().unwrap_or(cg_calls::Function::PLAIN);
+            if chain.iter().filter(|other| **other == f).count() < usize::from(about.separate_recs).max(1) {
+                chain.push(f);
+            } else {
+                chain.truncate(chain.iter().rposition(|other| *other == f).expect("it is there") + 1);
+            }
+        }
+        if chain.is_empty() { vec![u32::MAX] } else { chain }
+    }
+
+    /// Adds to the running chain, which makes those of its callers.
+    fn add_chain(&mut self, calls: u64, costs: &[u64]) {
+        if self.config.chains.is_none() {
+            return;
+        }
+        let chain = self.chain();
+        for n in 1..=chain.len() {
+            self.maps.chains.entry(chain[..n].to_vec()).or_insert_with(|| (0, vec![0; costs.len()]));
+        }
+        let (n, sums) = self.maps.chains.get_mut(&chain).expect("just made");
+        *n += calls;
+        sums.iter_mut().zip(costs).for_each(|(to, n)| *to += n);
+    }
+
     /// The call that everything is booked on now, if something skipped is running.
     fn skipping(&self) -> Option<u32> {
         let mut site = None;
@@ -203,6 +263,7 @@ impl Naive {
         }
         let add = |to: &mut Vec<u64>| to.iter_mut().zip(&spent).for_each(|(to, n)| *to += n);
         add(&mut self.maps.collected);
+        self.add_chain(0, &spent);
         if let Some(site) = self.skipping() {
             let zero = vec![0; spent.len()];
             let node = self.node();
@@ -352,12 +413,14 @@ impl Naive {
         let running = self.running();
         let cost = vec![0; self.last.len()];
         let arc = (from, site, target, (vec![], 0));
-        self.levels.push(Level::Frame { sp, returns_to, arc, function: callee.0, cost: cost.clone() });
+        let top = callee.0;
+        self.levels.push(Level::Frame { sp, returns_to, arc, function: callee.0, cost: cost.clone(), top });
         // Which function's activity it counts depends on groups, and that on the frame being there.
         let top = self.running().expect("just pushed");
         let deepens = !(self.config.skip_direct_recursion && running == Some(top));
-        if let Some(Level::Frame { function, .. }) = self.levels.last_mut() {
+        if let Some(Level::Frame { function, top: own, .. }) = self.levels.last_mut() {
             *function = if deepens { top } else { u32::MAX };
+            *own = top;
         }
         let to = self.node();
         let mut known = None;
@@ -378,6 +441,9 @@ impl Naive {
             if about.toggle_collect {
                 self.toggle_collect();
             }
+        }
+        if self.collecting() {
+            self.add_chain(1, &cost);
         }
     }
 
@@ -526,8 +592,10 @@ impl Naive {
             }
         }
         self.zero(now);
-        let fresh = Maps { collected: vec![0; now.len()], ..Maps::default() };
-        let maps = std::mem::replace(&mut self.maps, fresh);
+        let chains = self.maps.take_chains();
+        let rest = std::mem::take(&mut self.maps.chains);
+        let fresh = Maps { collected: vec![0; now.len()], chains: rest, ..Maps::default() };
+        let maps = Maps { chains, ..std::mem::replace(&mut self.maps, fresh) };
         for (arc, calls) in begun {
             self.add_arc(&arc, calls, &vec![0; now.len()]);
         }

@@ -8,7 +8,8 @@
 //!    around it, so they may add up to more.
 //! 4. What calls of a function cost is at most its own cost and that of its calls. It is less where the function ran without
 //!    a caller, too: as the first one of a thread, or as a handler. Functions of a cycle are taken together.
-//! 5. A conditional jump jumps at most as often as it is executed.
+//! 5. What whole chains of calls cost by themselves adds up to what everything costs, if there are chains.
+//! 6. A conditional jump jumps at most as often as it is executed.
 //!
 //! Which functions ran without a caller is told by [`roots`]: tests that know their program compare that with what they know.
 
@@ -42,6 +43,8 @@ pub struct Breach {
 pub enum Law {
     /// A line of sums (`summary:` or `totals:`) is not the sum of the rows.
     Sum(&'static str),
+    /// Chains of calls do not add up to the rows.
+    Chains,
     /// A function, or an arc of it, has a negative cost.
     Negative(String),
     /// An arc costs more than everything.
@@ -58,6 +61,7 @@ impl fmt::Display for Breach {
         write!(f, "part {part}, {event}: ")?;
         match law {
             Law::Sum(line) => write!(f, "`{line}` says {found}, the rows add up to {bound}"),
+            Law::Chains => write!(f, "chains of calls add up to {found}, the rows to {bound}"),
             Law::Negative(what) => write!(f, "{what} costs {found}"),
             Law::ArcAboveTotal(arc) => write!(f, "the arc {arc} costs {found} of {bound} in all"),
             Law::CalledForMore(function) => {
@@ -165,6 +169,7 @@ impl<'a> Graph<'a> {
 
     fn check(&self, end: &PartEnd, found: &mut Vec<Breach>) {
         let totals = self.part.total();
+        let chains = self.part.chains().total();
         for (event, name) in self.part.header.events.iter().enumerate() {
             let mut breach = |law, found_here, bound| {
                 found.push(Breach { part: self.number, event: name.clone(), law, found: found_here, bound });
@@ -176,6 +181,9 @@ impl<'a> Graph<'a> {
                         breach(Law::Sum(line), stated, totals[event]);
                     }
                 }
+            }
+            if !self.part.chains().all().is_empty() && chains[event] != totals[event] {
+                breach(Law::Chains, chains[event], totals[event]);
             }
             for body in self.part.bodies() {
                 for entry in &body.entries {

@@ -5,6 +5,8 @@
 //! position: an instruction's address in its object, a line, and the file of that line, which differs from the
 //! function's own where code was inlined.
 //!
+//! Behind its functions a part may have whole chains of calls, as a tree ([`Chains`]).
+//!
 //! Names are written once, as `(7) name`, and later as `(7)`; objects, files and functions are numbered apart. Positions
 //! are written relative to the one before where that is short. Costs of 0 at the end of a row are left out; a reader that
 //! cares can tell them from zeros that were written.
@@ -15,6 +17,7 @@
 //! sink that keeps everything, and what it kept can be written again. Columns of basic blocks (`positions: bb`) are read
 //! over: nothing here has a use for them.
 
+mod chains;
 mod error;
 mod events;
 pub mod laws;
@@ -25,6 +28,7 @@ mod profile;
 mod read;
 mod write;
 
+pub use chains::{Chain, Chains};
 pub use error::{ReadError, ReadErrorKind};
 pub use events::{EventSet, SystemTime};
 pub use model::{

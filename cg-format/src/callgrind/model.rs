@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use super::chains::{Chain, Chains};
 use super::names::{FileId, FunctionId};
 use crate::count::TooLarge;
 
@@ -184,13 +185,15 @@ pub struct Part {
     finder: HashMap<FunctionId, usize>,
     scratch: Vec<i64>,
     inlined: Option<FunctionId>,
+    chains: Chains,
 }
 
 impl Part {
     /// A part without costs.
     #[must_use]
     pub fn new(header: PartHeader) -> Self {
-        Self { header, bodies: Vec::new(), finder: HashMap::new(), scratch: Vec::new(), inlined: None }
+        let chains = Chains::new(header.events.len());
+        Self { header, bodies: Vec::new(), finder: HashMap::new(), scratch: Vec::new(), inlined: None, chains }
     }
 
     /// The functions, in the order in which they first came.
@@ -231,6 +234,30 @@ impl Part {
     pub fn add_jump(&mut self, function: FunctionId, at: Position, jump: Jump) {
         let inlined = self.inlined;
         self.body(function).entries.push(Entry { at, site: Site::Jump(jump), inlined });
+    }
+
+    /// The chains of calls; none if they were not asked for.
+    #[must_use]
+    pub fn chains(&self) -> &Chains {
+        &self.chains
+    }
+
+    /// Adds self costs of a chain of calls; returns its number. What [`Chains::add`] says.
+    ///
+    /// # Errors
+    /// As [`Chains::add`].
+    pub fn add_chain(&mut self, chain: Chain, costs: &[i64]) -> Result<u32, TooLarge> {
+        self.chains.add(chain, costs)
+    }
+
+    pub(super) fn push_chain(
+        &mut self,
+        depth: usize,
+        function: FunctionId,
+        calls: u64,
+        costs: &[i64],
+    ) -> Result<(), TooLarge> {
+        self.chains.add_at(depth, function, calls, costs)
     }
 
     pub(super) fn push_row(&mut self, function: FunctionId, at: Position, costs: &[i64]) {

@@ -41,6 +41,10 @@ impl Sink for Profile {
     fn inlined(&mut self, function: Option<FunctionId>) {
         self.last().set_inlined(function);
     }
+
+    fn chain(&mut self, depth: usize, function: FunctionId, calls: u64, costs: &[i64]) -> Result<(), TooLarge> {
+        self.last().push_chain(depth, function, calls, costs)
+    }
 }
 
 impl Profile {

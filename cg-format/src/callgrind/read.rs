@@ -7,6 +7,7 @@
 
 use std::io::Read;
 
+use super::chains::{self, Reading};
 use super::error::{ReadError, ReadErrorKind};
 use super::model::{Call, EventType, Header, Jump, JumpKind, PartHeader, Place, Position, Positions};
 use super::names::{FileId, Function, FunctionId, Names, ObjectId};
@@ -44,6 +45,15 @@ pub trait Sink {
     /// What follows, until this is called again, belongs to this function, which was inlined into the one that is named with it.
     /// Called only where that changes. At the beginning of a part nothing is inlined.
     fn inlined(&mut self, _function: Option<FunctionId>) {}
+
+    /// A chain of calls with its self costs: how many callers it has, of which the last one is the chain before it that has one
+    /// less; the function; how often that was called there. Whoever does not want chains need not take them.
+    ///
+    /// # Errors
+    /// As [`Sink::row`].
+    fn chain(&mut self, _depth: usize, _function: FunctionId, _calls: u64, _costs: &[i64]) -> Result<(), TooLarge> {
+        Ok(())
+    }
 }
 
 /// What was read beside rows, calls and jumps.
@@ -191,6 +201,8 @@ struct Parser {
     last_bb: u64,
     width: usize,
     scratch: Vec<i64>,
+    /// If those of this part have begun.
+    chains: Option<Reading>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,6 +236,7 @@ impl Default for Parser {
             last_bb: 0,
             width: 0,
             scratch: Vec::new(),
+            chains: None,
         }
     }
 }
@@ -308,8 +321,11 @@ impl Parser {
 
     /// A line that is no row.
     fn other(&mut self, line: &[u8], sink: &mut impl Sink) -> Step<()> {
-        if line.is_empty() || line[0] == b'#' {
+        if line.is_empty() {
             return Ok(());
+        }
+        if line[0] == b'#' {
+            return self.comment(line, sink);
         }
         // Blanks around the sign are allowed, though nobody writes them.
         let end = line.iter().position(|byte| matches!(byte, b'=' | b':'));
@@ -376,6 +392,40 @@ impl Parser {
             b"frfn" => {}
             _ => return Err(ReadErrorKind::Malformed(shown(line))),
         }
+        Ok(())
+    }
+
+    /// A comment, which may say something of chains.
+    fn comment(&mut self, line: &[u8], sink: &mut impl Sink) -> Step<()> {
+        if line.starts_with(chains::BEGIN) && self.width > 0 {
+            self.begin(sink);
+            self.chains = Some(Reading::default());
+            return Ok(());
+        }
+        let Some(mut reading) = self.chains.take() else { return Ok(()) };
+        let key = line.iter().position(|byte| *byte == b'=').map_or(0, |end| end + 1);
+        let (key, value) = line.split_at(key);
+        match key {
+            b"#ob=" => reading.object = Some(self.object_of(trimmed(value))),
+            b"#fl=" => reading.file = Some(self.file_of(trimmed(value))),
+            b"#fn=" => {
+                let name = self.text_of(trimmed(value));
+                let names = &mut self.outcome.names;
+                let file = *reading.file.get_or_insert_with(|| names.file(UNKNOWN));
+                let object = *reading.object.get_or_insert_with(|| names.object(b""));
+                reading.functions.push(names.function_of(Function { name, file, object }));
+            }
+            b"#c=" => {
+                let bad = || ReadErrorKind::Malformed(shown(line));
+                let (depth, function, calls) = reading.chain(value, &mut self.scratch).ok_or_else(bad)?;
+                if self.scratch.len() > self.width {
+                    return Err(ReadErrorKind::TooManyCosts);
+                }
+                sink.chain(depth, function, calls, &self.scratch).map_err(|TooLarge| ReadErrorKind::TooLarge)?;
+            }
+            _ => {}
+        }
+        self.chains = Some(reading);
         Ok(())
     }
 
@@ -509,6 +559,7 @@ impl Parser {
             b"events" => self.events(trimmed, sink)?,
             b"summary" | b"totals" => {
                 self.begin(sink);
+                self.chains = None;
                 let width = self.width;
                 let part = self.outcome.parts.last_mut().ok_or(ReadErrorKind::NoEvents)?;
                 let sums: Option<Vec<i128>> = words(trimmed).map(|word| crate::count::parse(word).ok()).collect();
@@ -579,6 +630,7 @@ impl Parser {
         // Names are said again in each part.
         (self.object, self.file, self.function, self.callee) = (None, None, None, Callee::default());
         (self.inlined, self.told_inlined) = (None, None);
+        self.chains = None;
         // A part without a number, costs and sums is none: another list of events takes its place.
         let nothing = |part: &PartEnd| part.header.number.is_none() && part.header.desc.is_empty();
         if !self.begun && self.outcome.parts.last().is_some_and(nothing) {

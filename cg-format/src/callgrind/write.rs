@@ -9,6 +9,7 @@
 
 use std::io::{self, Write};
 
+use super::chains::{self, Chains};
 use super::model::{Body, Call, Entry, Header, Jump, JumpKind, Part, Place, Positions, Site};
 use super::names::{FileId, FunctionId, Names};
 use crate::text::out::Lines;
@@ -140,6 +141,7 @@ impl Writer {
         for function in functions {
             body.function(function)?;
         }
+        body.chains(part.chains())?;
         let mut text = body.text;
         text.bytes(b"totals:").sums(&total).end()?;
         text.finish()
@@ -258,6 +260,39 @@ impl<'a> BodyWriter<'a, '_> {
         }
         self.source(function.file, function.file, None)?;
         self.text.end()
+    }
+
+    fn chains(&mut self, chains: &Chains) -> io::Result<()> {
+        let all = chains.all();
+        if all.is_empty() {
+            return Ok(());
+        }
+        let order = chains.in_order(self.names);
+        let (functions, places) = chains.functions(&order);
+        self.text.bytes(chains::BEGIN).bytes(b" ").decimal(all.len() as u64).end()?;
+        let (mut object, mut file) = (None, None);
+        for function in functions {
+            let known = self.names.get(function);
+            if object.replace(known.object) != Some(known.object) {
+                self.object_line(b"#ob=", known.object)?;
+            }
+            if file.replace(known.file) != Some(known.file) {
+                self.file_line(b"#fl=", known.file)?;
+            }
+            self.function_line(b"#fn=", function)?;
+        }
+        for (n, depth) in order {
+            let chain = all[n as usize];
+            self.text.bytes(b"#c=").decimal(depth as u64).bytes(b" ").decimal(places[&chain.function] as u64);
+            self.text.bytes(b" ").decimal(chain.calls);
+            let costs = chains.costs(n);
+            let used = costs.iter().rposition(|cost| *cost != 0).map_or(0, |last| last + 1);
+            for cost in &costs[..used] {
+                self.text.bytes(b" ").signed(*cost);
+            }
+            self.text.end()?;
+        }
+        Ok(())
     }
 
     /// What entries of a function are ordered by. Where no address is known they keep their order.

@@ -95,7 +95,8 @@ impl Dispatcher<'_> {
 
     /// Whether there are records of `tid`.
     fn records(&self, tid: i32) -> bool {
-        self.trace_channel.is_some() && (self.settings.trace.simulates() || !self.follows(tid))
+        self.trace_channel.is_some()
+            && (self.settings.trace.simulates() || self.settings.trace.tells_each() || !self.follows(tid))
     }
 
     /// Hands over what a thread has recorded on `slot`, which is empty afterwards.

@@ -159,6 +159,7 @@ fn change(random: &mut Random, input: &mut Vec<u8>) {
         (Kind::Flag, _) => None,
         (Kind::Bool, _) => Some((*random.pick(&["yes", "no"])).to_owned()),
         (Kind::Int { min, max }, _) => Some((*random.pick(&[min, max, random.clone().bits() as i64])).to_string()),
+        (Kind::IntOr(max, word), _) => Some((*random.pick(&[word.to_owned(), max.to_string()])).clone()),
         (Kind::Hex, _) => Some(format!("{:#x}", random.number())),
         (Kind::Choice(words) | Kind::Set(words), _) => {
             Some((0..=random.below(3)).map(|_| *random.pick(words)).collect::<Vec<_>>().join(","))

@@ -184,11 +184,25 @@ pub static OPTIONS: &[Opt] = &[
     }),
     opt(
         &["--separate-callers"],
-        COUNT,
+        Kind::IntOr(u16::MAX as i64, "all"),
         "0",
-        "tell functions apart by so many callers; --separate-callers<number>=<function> does for such functions",
+        "tell functions apart by so many callers; --separate-callers<number>=<function> does for such functions. all: \
+         record whole chains of calls, as a tree beside the functions",
         |o, v| {
             o.callgrind.separate_callers = small(v);
+            o.callgrind.whole_chains = matches!(v, Value::Text(_));
+            Ok(())
+        },
+    ),
+    opt(
+        &["--context-limit"],
+        Kind::Int { min: 1, max: 1 << 30 },
+        "1000000",
+        "with --separate-callers=all: tell at most so many chains of calls apart; what comes beyond is told by function",
+        |o, v| {
+            if let Value::Int(n) = v {
+                o.callgrind.chain_limit = usize::try_from(n).unwrap_or(usize::MAX);
+            }
             Ok(())
         },
     ),

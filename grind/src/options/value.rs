@@ -19,6 +19,8 @@ pub enum Kind {
         /// The greatest value.
         max: i64,
     },
+    /// A decimal integer from 0 to this, or that word.
+    IntOr(i64, &'static str),
     /// A hexadecimal number with `0x`.
     Hex,
     /// One of these words.
@@ -36,7 +38,7 @@ pub enum Value<'a> {
     None,
     /// Of a [`Kind::Bool`].
     Bool(bool),
-    /// Of a [`Kind::Int`].
+    /// Of a [`Kind::Int`], or a number of a [`Kind::IntOr`].
     Int(i64),
     /// Of every other kind.
     Text(&'a OsStr),
@@ -77,6 +79,8 @@ impl Kind {
                 Ok(_) => one(format!("'{name}' argument must be between {min} and {max}")),
                 Err(_) => one(format!("Invalid integer value '{shown}'")),
             },
+            Self::IntOr(_, word) if shown == word => Ok(Value::Text(value)),
+            Self::IntOr(max, _) => Self::Int { min: 0, max }.check(name, Some(value)),
             Self::Hex => {
                 let digits = shown.strip_prefix("0x").unwrap_or_default();
                 if u64::from_str_radix(digits, 16).is_ok() && !digits.starts_with('+') {
@@ -106,6 +110,7 @@ impl Kind {
             Self::Flag => String::new(),
             Self::Bool => "no|yes".to_owned(),
             Self::Int { .. } => "<number>".to_owned(),
+            Self::IntOr(_, word) => format!("<number>|{word}"),
             Self::Hex => "0x<hexadecimal>".to_owned(),
             Self::Choice(words) => words.join("|"),
             Self::Set(_) => "<word>,<word>,...".to_owned(),

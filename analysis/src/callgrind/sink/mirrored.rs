@@ -7,13 +7,14 @@
 //! Invariants: totals that emitted code keeps are not touched here; records are gone through before anything is done about the
 //! thread at a stop, so they all belong to the frames that were shown at the last one.
 
-use cg_calls::Calls;
+use cg_calls::{Calls, Each};
 use cg_sim::beyond::Ask;
 use grind_trace::follow::{self, FRAME_TOLD, FRAME_WORDS, NO_CALL_EDGE, Names};
 use grind_trace::{Done, SiteKind};
 use grind_types::own_memory;
 
 use super::super::code::Catalogue;
+use super::chains::{self, Kept};
 use super::last_level::{self, Known, Last, Simulated, What};
 use super::meaning::word;
 use super::process::Process;
@@ -26,16 +27,17 @@ use crate::simulator::AHEAD;
 impl Recorder {
     /// Goes through what a thread has recorded.
     pub(super) fn follow_misses(&mut self, pid: i32, tid: i32, names: &Names, words: &[u32]) {
+        let kept = self.config.kept;
         let _ = self.with_followed(pid, tid, |p, t, catalogue, space| {
             let Some(mut simulated) = p.simulated.take() else { return };
             simulated.last.run(tid);
-            let mut at = Records { rest: words, ahead: words };
+            let mut at = Records { rest: words, ahead: words, kept: kept.iter().flatten().count() };
             loop {
                 if at.ahead.len() >= at.rest.len() {
                     at.ahead = at.rest;
                     (0..AHEAD).for_each(|_| simulated.look_ahead(t, &mut at));
                 }
-                match simulated.ordinary(t, p.columns, &mut at) {
+                match simulated.ordinary(t, (p.columns, &kept), &mut at) {
                     Some((site, missed, depth)) => {
                         p.missed_first(&mut simulated, t, catalogue, (site, depth));
                         if t.calls.collecting() {
@@ -43,7 +45,7 @@ impl Recorder {
                         }
                     }
                     None => {
-                        let after = p.follow_miss(&mut simulated, t, catalogue, (space, names), at.rest);
+                        let after = p.follow_miss(&mut simulated, t, catalogue, (space, names, &kept), at.rest);
                         let Some(rest) = after else { break };
                         at.rest = rest;
                     }
@@ -58,6 +60,8 @@ impl Recorder {
 struct Records<'w> {
     rest: &'w [u32],
     ahead: &'w [u32],
+    /// Totals that each call or return is told with.
+    kept: usize,
 }
 
 impl Records<'_> {
@@ -66,7 +70,8 @@ impl Records<'_> {
     fn look_ahead(&mut self, known: &[Known], level: &impl Ask, calls: &Calls) {
         let Some((&number, operands)) = self.ahead.split_first() else { return };
         if number & FRAME_TOLD != 0 {
-            self.ahead = operands.get(FRAME_WORDS - 1..).unwrap_or_default();
+            let words = if follow::each_told(number).is_some() { 2 * self.kept } else { FRAME_WORDS - 1 };
+            self.ahead = operands.get(words..).unwrap_or_default();
             return;
         }
         let Some(known) = known.get(number as usize) else { return };
@@ -98,7 +103,12 @@ impl Simulated {
 
     /// Goes through ordinary records, up to one that is none, or to a miss that is to be counted for what runs for the first time.
     /// Returns that, which is not among those that are left any more.
-    fn ordinary(&mut self, t: &mut Thread, columns: Columns, at: &mut Records) -> Option<(u32, Missed, Depth)> {
+    fn ordinary(
+        &mut self,
+        t: &mut Thread,
+        columns: (Columns, &Kept),
+        at: &mut Records,
+    ) -> Option<(u32, Missed, Depth)> {
         match &mut self.last {
             Last::Plain(level) => Self::ordinary_of(&self.known, level, t, columns, at),
             Last::Deep(levels) => Self::ordinary_of(&self.known, &mut **levels, t, columns, at),
@@ -110,13 +120,25 @@ impl Simulated {
         sites: &[Known],
         level: &mut impl Ask,
         t: &mut Thread,
-        columns: Columns,
+        (columns, kept): (Columns, &Kept),
         at: &mut Records,
     ) -> Option<(u32, Missed, Depth)> {
         let places = columns.first_missed();
         loop {
             let (&number, operands) = at.rest.split_first()?;
             if number & FRAME_TOLD != 0 {
+                if let Some(told) = chains::each(number) {
+                    let (_, rest) = chains::take(at.rest, kept, &mut t.now)?;
+                    match told {
+                        // Of a call edge that has not been met, somebody else has to be asked.
+                        Each::Call(call_edge) if !t.calls.told_known_call(call_edge, &t.now) => return None,
+                        Each::Call(_) => {}
+                        Each::Return(frames) => t.calls.told_return(frames, &t.now),
+                    }
+                    at.rest = rest;
+                    at.look_ahead(sites, level, &t.calls);
+                    continue;
+                }
                 let depth = follow::depth_told(number)?;
                 let (&call_edge, after) = operands.split_first()?;
                 if call_edge == NO_CALL_EDGE {
@@ -159,10 +181,14 @@ impl Process {
         simulated: &mut Simulated,
         t: &mut Thread,
         catalogue: &mut Catalogue,
-        (space, names): (&Space, &Names),
+        (space, names, kept): (&Space, &Names, &Kept),
         words: &'w [u32],
     ) -> Option<&'w [u32]> {
         let (&number, operands) = words.split_first()?;
+        if let Some((told, rest)) = chains::take(words, kept, &mut t.now) {
+            self.chain(t, catalogue, (space, names), told);
+            return Some(rest);
+        }
         if let Some(depth) = follow::depth_told(number) {
             let (&call_edge, rest) = operands.split_first()?;
             if call_edge == NO_CALL_EDGE {

@@ -85,7 +85,8 @@ impl Thread {
         }
         if !on && self.idle.is_none() {
             let now = nothing_yet(config);
-            let mut calls = Calls::new(config.clone(), &now);
+            // Nothing is recorded, calls that are told one by one neither.
+            let mut calls = Calls::new(Config { chains: None, ..config.clone() }, &now);
             calls.show_all();
             self.idle = Some(Box::new(Idle { calls, now }));
         }
