@@ -28,7 +28,12 @@ fn written(folder: &Path, format: &str, more: &[&str]) -> Vec<PathBuf> {
 
 /// The profile of each file that [`written`] gives.
 fn expected() -> impl Iterator<Item = (&'static str, Naive)> {
-    profiles().iter().flat_map(|(name, path)| STACKS.iter().map(move |_| (*name, Naive::read(path))))
+    profiles().iter().flat_map(|(name, path)| {
+        STACKS.iter().map(move |stacks| {
+            let naive = Naive::read(path);
+            (*name, Naive { whole: *name == "chains" && stacks.is_empty(), ..naive })
+        })
+    })
 }
 
 fn check(profiles: Vec<Vec<(String, ByName)>>, events_of: impl Fn(&Naive) -> Vec<String>) {

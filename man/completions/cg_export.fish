@@ -7,7 +7,7 @@ dot\t'The call graph for Graphviz'
 json\t'Everything, as one JSON document'
 parquet\t'A data set of Parquet files, for DuckDB, Spark and others'"
 complete -c cg_export -s o -d 'Write to FILE, all or nothing, instead of standard output; for parquet the folder of the data set' -r -F
-complete -c cg_export -l stacks -d 'Where stacks come from [default: contexts if any were recorded, else flat]' -r -f -a "contexts\t'Exact: the contexts in the names of functions'
+complete -c cg_export -l stacks -d 'Where stacks come from [default: contexts if any were recorded, else flat]' -r -f -a "contexts\t'Exact: whole chains of calls, or the contexts in the names of functions'
 flat\t'Exact: each function alone'
 estimated\t'Shared out along the call graph; functions\' own costs stay exact'"
 complete -c cg_export -l event -d 'For folded and dot: the event to write [default: the first]' -r

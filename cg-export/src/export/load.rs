@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use cg_cli::input;
 use cg_cli::progress::Counter;
 use cg_format::callgrind::{
-    Call, EventType, FileId, FunctionId, Header, IdHasher, Jump, Names, PartHeader, Position, Sink, read,
+    Call, Chains, EventType, FileId, FunctionId, Header, IdHasher, Jump, Names, PartHeader, Position, Sink, read,
 };
 use cg_format::count::TooLarge;
 
@@ -37,6 +37,8 @@ pub(crate) struct Input {
     pub(crate) arcs: Vec<Arc>,
     /// The sum of all rows.
     pub(crate) total: Vec<i64>,
+    /// Whole chains of calls, if they were recorded.
+    pub(crate) chains: Chains,
 }
 
 /// A dump.
@@ -78,6 +80,7 @@ struct Collector {
     arcs: Vec<Arc>,
     row_finder: Finder<(FunctionId, FileId, u32)>,
     arc_finder: Finder<(FunctionId, FunctionId)>,
+    chains: Chains,
 }
 
 /// Adds costs; the sums grow to the length of what is added.
@@ -93,6 +96,10 @@ pub(crate) fn add(sums: &mut Vec<i64>, costs: &[i64]) -> Result<(), TooLarge> {
 
 impl Sink for Collector {
     fn part(&mut self, header: &PartHeader) {
+        // Parts with other events are refused in the end.
+        if self.chains.all().is_empty() {
+            self.chains = Chains::new(header.events.len());
+        }
         self.parts.push(Part { header: header.clone(), total: vec![0; header.events.len()] });
     }
 
@@ -119,6 +126,10 @@ impl Sink for Collector {
         add(&mut arc.costs, costs)
     }
 
+    fn chain(&mut self, depth: usize, function: FunctionId, calls: u64, costs: &[i64]) -> Result<(), TooLarge> {
+        self.chains.add_at(depth, function, calls, costs)
+    }
+
     fn jump(&mut self, _function: FunctionId, _at: Position, _jump: &Jump) {
         // Jumps have no cost.
     }
@@ -134,7 +145,7 @@ impl Input {
         let opened = input::open(path, counter).with_context(|| name.clone())?;
         let mut collector = Collector::default();
         let outcome = read(opened, &name, &mut collector)?;
-        let Collector { parts, mut rows, mut arcs, .. } = collector;
+        let Collector { parts, mut rows, mut arcs, chains, .. } = collector;
         let first = parts.first().map(|part| part.header.clone()).unwrap_or_default();
         if let Some(other) = parts.iter().find(|part| part.header.events != first.events) {
             bail!(
@@ -160,6 +171,7 @@ impl Input {
             rows,
             arcs,
             total,
+            chains,
         })
     }
 

@@ -60,7 +60,7 @@ fn run(options: &Options) -> anyhow::Result<u8> {
             let _ = writeln!(
                 io::stderr(),
                 "cg_export: note: {}: no contexts were recorded, so functions stand without stacks; --stacks=estimated \
-                 shares costs out along the call graph, grind --separate-callers=N records contexts",
+                 shares costs out along the call graph, grind --separate-callers=all records them",
                 input.name
             );
         }

@@ -1,14 +1,14 @@
 //! A profile as stacks with costs, which most viewers want.
 //!
 //! A profile holds stacks only where contexts were recorded (`--separate-callers`): then they are exact, as far as they
-//! were recorded. Otherwise there are two ways. *Flat*: each function stands alone, nothing is claimed. *Estimated*
+//! were recorded; all of them, where whole chains of calls were (`--separate-callers=all`). Otherwise there are two ways. *Flat*: each function stands alone, nothing is claimed. *Estimated*
 //! (`estimate`): costs of a function are shared out among its callers by what they saw of it. Whatever the way, the self
 //! cost of every function is exact, to the last unit.
 
 use std::collections::HashMap;
 
 use cg_exchange::contexts::Heads;
-use cg_format::callgrind::{FileId, FunctionId};
+use cg_format::callgrind::{Chain, Chains, FileId, FunctionId};
 use cg_model::ModelError;
 
 use crate::estimate;
@@ -18,7 +18,7 @@ use crate::load::{Input, add};
 /// Where stacks come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Kind {
-    /// Exact: the contexts in the names of functions
+    /// Exact: whole chains of calls, or the contexts in the names of functions
     Contexts,
     /// Exact: each function alone
     Flat,
@@ -53,7 +53,7 @@ pub(crate) struct Frame {
 pub(crate) struct Stack {
     /// Frames, the innermost first; at least one.
     pub(crate) frames: Vec<usize>,
-    /// File and line that ran in the innermost; no line in estimated stacks.
+    /// File and line that ran in the innermost; none in estimated stacks, and in those of whole chains.
     pub(crate) place: Option<(FileId, u32)>,
     /// Self cost.
     pub(crate) costs: Vec<i64>,
@@ -96,13 +96,15 @@ impl Stacks {
     pub(crate) fn new(input: &Input, kind: Option<Kind>) -> Result<Self, ModelError> {
         let mut table = FrameTable::default();
         let contexts = contexts(input, &mut table);
-        let kind = kind.unwrap_or(if contexts.callers.iter().any(|callers| !callers.is_empty()) {
+        let chains = !input.chains.all().is_empty();
+        let kind = kind.unwrap_or(if chains || contexts.callers.iter().any(|callers| !callers.is_empty()) {
             Kind::Contexts
         } else {
             Kind::Flat
         });
         let frame_of = contexts.head.clone();
         let stacks = match kind {
+            Kind::Contexts if chains => whole(&input.chains, &frame_of),
             Kind::Contexts | Kind::Flat => {
                 // Contexts of one function have rows of the same lines, which are one stack without their callers.
                 let mut finder: HashMap<(Vec<usize>, FileId, u32), usize> = HashMap::new();
@@ -126,6 +128,18 @@ impl Stacks {
         };
         Ok(Self { kind, frames: table.frames, stacks, frame_of })
     }
+}
+
+/// Stacks of whole chains of calls, of those that have a cost of their own.
+fn whole(chains: &Chains, frame_of: &[usize]) -> Vec<Stack> {
+    let all = chains.all();
+    let spent = (0..).zip(all).filter(|(n, _)| chains.costs(*n).iter().any(|cost| *cost != 0));
+    let stack = |(n, chain): (u32, &Chain)| {
+        let callers = std::iter::successors(Some(chain), |chain| Some(&all[chain.parent? as usize]));
+        let frames = callers.map(|chain| frame_of[chain.function.index()]).collect();
+        Stack { frames, place: None, costs: chains.costs(n).to_vec() }
+    };
+    spent.map(stack).collect()
 }
 
 /// Frames of functions and of their callers.

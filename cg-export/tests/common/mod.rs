@@ -25,6 +25,8 @@ pub(crate) struct Naive {
     pub(crate) inclusive: BTreeMap<String, BTreeMap<(String, String), i128>>,
     /// Totals of the first event, part by part.
     pub(crate) parts: Vec<i128>,
+    /// Stacks are those of whole chains of calls, in whose names levels of recursion are not told apart.
+    pub(crate) whole: bool,
 }
 
 impl Naive {
@@ -71,7 +73,8 @@ impl Naive {
         for (name, cost) in self.own.get(event).into_iter().flatten() {
             let mut parts = name.split('\'');
             let mut head = parts.next().unwrap().to_owned();
-            if let Some(level) = parts.next().filter(|level| level.bytes().all(|byte| byte.is_ascii_digit())) {
+            let level = parts.next().filter(|level| level.bytes().all(|byte| byte.is_ascii_digit()));
+            if let Some(level) = level.filter(|_| !self.whole) {
                 head = format!("{head}'{level}");
             }
             *heads.entry(head).or_default() += cost;
@@ -89,9 +92,10 @@ pub(crate) fn profiles() -> &'static [(&'static str, PathBuf)] {
     static PROFILES: OnceLock<(tempfile::TempDir, Vec<(&'static str, PathBuf)>)> = OnceLock::new();
     let (_, profiles) = PROFILES.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
-        let kinds: [(&str, &[&str]); 3] = [
+        let kinds: [(&str, &[&str]); 4] = [
             ("plain", &["--cache-sim=yes", "--branch-sim=yes"]),
             ("contexts", &["--separate-callers=50"]),
+            ("chains", &["--separate-callers=all"]),
             ("parts", &["--dump-every-bb=20000", "--combine-dumps=yes"]),
         ];
         let profiles = kinds.iter().map(|(name, options)| {

@@ -96,8 +96,12 @@ impl Chains {
         Ok(number)
     }
 
-    /// Adds to a chain that has so many callers, of those of the one that was added before.
-    pub(super) fn add_at(
+    /// Adds to a chain that has so many callers, of those of the one that was added before: as chains are read
+    /// ([`Sink::chain`](super::Sink::chain)).
+    ///
+    /// # Errors
+    /// As [`Chains::add`].
+    pub fn add_at(
         &mut self,
         depth: usize,
         function: FunctionId,
