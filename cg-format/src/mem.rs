@@ -1,11 +1,12 @@
 //! The file of a run's data objects (`mem.out`): JSON lines, one object a line, behind a line that says what the run was, and before
-//! those of the streams, if they were asked for.
+//! those of the streams and of stack distances, if they were asked for.
 //!
 //! Every data miss of the run is a miss of exactly one object, so the objects' misses sum to the totals of the first line; and of one
 //! stream, but for those that the first line counts. The reader asks for that: a file that was cut off, or put together from
 //! two, is an error and no report. Text is UTF-8; bytes of names that are not are replaced (U+FFFD). Rows are written in a stable
 //! order: by kind, file, line, name; streams by object, file, line, instruction. A reader ignores keys that it does not know.
 
+pub mod reuse;
 pub mod streams;
 
 use std::io::{self, BufRead, Write};
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cachegrind::Profile;
 use crate::count::TooLarge;
+use reuse::{Reuse, ReuseHead};
 use streams::Stream;
 
 /// The version of the format that is written, and the newest that is read.
@@ -78,6 +80,9 @@ pub struct Head {
     /// What is said of the streams behind them, if they were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams: Option<StreamsHead>,
+    /// What is said of the stack distances behind those, if they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reuse: Option<ReuseHead>,
 }
 
 /// What the first line says of streams.
@@ -142,6 +147,8 @@ pub struct Mem {
     pub objects: Vec<Object>,
     /// Their streams, in the order of the objects.
     pub streams: Vec<Stream>,
+    /// Stack distances, by file, line and function.
+    pub reuse: Vec<Reuse>,
 }
 
 /// Why a file is none of data objects.
@@ -172,6 +179,13 @@ pub enum Error {
         /// The misses of the first level.
         total: u64,
     },
+    /// The accesses of all stack distances are not those that the first line tells of.
+    Distances {
+        /// What they sum to.
+        sum: u64,
+        /// The accesses of the first line.
+        total: u64,
+    },
 }
 
 impl std::fmt::Display for Error {
@@ -184,6 +198,9 @@ impl std::fmt::Display for Error {
             }
             Self::Streams { sum, total } => {
                 write!(f, "incomplete: all streams have {sum} misses, but the file's total is {total}")
+            }
+            Self::Distances { sum, total } => {
+                write!(f, "incomplete: all distances are of {sum} accesses, but the file's total is {total}")
             }
         }
     }
@@ -229,6 +246,7 @@ impl Mem {
             stream.object = to.get(stream.object).copied().unwrap_or(stream.object);
         }
         self.streams.sort_by(|a, b| (a.object, &a.file, a.line).cmp(&(b.object, &b.file, b.line)));
+        self.finish_distances();
         self.head.objects = self.objects.len();
         if let Some(head) = &mut self.head.streams {
             head.count = self.streams.len();
@@ -236,6 +254,25 @@ impl Mem {
         let mut totals = vec![0; self.head.events.len()];
         self.objects.iter().for_each(|object| add(&mut totals, &object.counts));
         self.head.totals = totals;
+    }
+
+    /// The same for the rows of distances.
+    fn finish_distances(&mut self) {
+        fn key(row: &Reuse) -> (&str, u64, &str) {
+            (&row.file, row.line, &row.function)
+        }
+        let mut rows = std::mem::take(&mut self.reuse);
+        rows.sort_by(|a, b| key(a).cmp(&key(b)));
+        for next in rows {
+            match self.reuse.last_mut() {
+                Some(first) if key(first) == key(&next) => first.add(&next),
+                _ => self.reuse.push(next),
+            }
+        }
+        if let Some(head) = &mut self.head.reuse {
+            head.count = self.reuse.len();
+            head.accesses = self.reuse.iter().fold(0, |sum, row| sum.saturating_add(row.accesses()));
+        }
     }
 
     /// Writes the file.
@@ -253,6 +290,10 @@ impl Mem {
             serde_json::to_writer(&mut *out, stream)?;
             out.write_all(b"\n")?;
         }
+        for row in &self.reuse {
+            serde_json::to_writer(&mut *out, row)?;
+            out.write_all(b"\n")?;
+        }
         Ok(())
     }
 
@@ -266,7 +307,9 @@ impl Mem {
         if head.version == 0 || head.version > VERSION {
             return Err(lines.wrong(format!("version {} is not known, only up to {VERSION}", head.version)));
         }
-        if head.events.is_empty() || head.totals.len() != head.events.len() {
+        if head.events.is_empty() && (head.objects > 0 || head.reuse.is_none())
+            || head.totals.len() != head.events.len()
+        {
             return Err(lines.wrong("there must be a total for each event"));
         }
         let mut objects = Vec::new();
@@ -290,13 +333,14 @@ impl Mem {
             Some(of) => lines.streams(of, &head, &objects)?,
             None => Vec::new(),
         };
+        let reuse = head.reuse.as_ref().map(|of| lines.distances(of)).transpose()?.unwrap_or_default();
         if lines.next::<serde::de::IgnoredAny>()?.is_some() {
             return Err(lines.wrong("the first line does not speak of this one"));
         }
         if objects.len() < head.objects {
             return Err(lines.wrong(format!("of {} objects there are {}", head.objects, objects.len())));
         }
-        Ok(Self { head, objects, streams })
+        Ok(Self { head, objects, streams, reuse })
     }
 
     /// The objects as a profile, in which they are functions: each at the file and the line of what has allocated it.
@@ -352,6 +396,27 @@ impl Lines<'_> {
             return Err(Error::Streams { sum, total });
         }
         Ok(streams)
+    }
+
+    /// All rows of distances.
+    fn distances(&mut self, of: &ReuseHead) -> Result<Vec<Reuse>, Error> {
+        if !of.line.is_power_of_two() || !of.sample.is_power_of_two() {
+            return Err(self.wrong("a line has no bytes, or there is no sample of them"));
+        }
+        let mut rows: Vec<Reuse> = Vec::new();
+        let mut sum: u64 = 0;
+        while rows.len() < of.count {
+            let Some(row) = self.next::<Reuse>()? else { break };
+            if let Some(problem) = row.problem() {
+                return Err(self.wrong(problem));
+            }
+            sum = sum.checked_add(row.accesses()).ok_or_else(|| self.wrong("counts are too large"))?;
+            rows.push(row);
+        }
+        if rows.len() < of.count || sum != of.accesses {
+            return Err(Error::Distances { sum, total: of.accesses });
+        }
+        Ok(rows)
     }
 
     fn wrong(&self, problem: impl Into<String>) -> Error {

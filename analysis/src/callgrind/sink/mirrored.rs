@@ -17,10 +17,10 @@ use super::super::code::Catalogue;
 use super::last_level::{self, Known, Last, Simulated, What};
 use super::meaning::word;
 use super::process::Process;
-use super::repeated::repeated;
 use super::thread::Thread;
 use super::{Recorder, Space};
 use crate::callgrind::columns::{Columns, Depth, Missed};
+use crate::every::repeated::repeated;
 use crate::simulator::AHEAD;
 
 impl Recorder {

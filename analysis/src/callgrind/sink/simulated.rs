@@ -14,9 +14,9 @@ use super::last_level::{Simulated, What};
 use super::meaning::{NOTHING, word};
 use super::misses::{spend, told};
 use super::process::Process;
-use super::repeated::repeated;
 use super::thread::Thread;
 use crate::callgrind::columns::Depth;
+use crate::every::repeated::repeated;
 
 impl Process {
     /// Goes through records up to one after which a function asks for something, or a part is due; returns what is left.

@@ -13,9 +13,9 @@ use super::Space;
 use super::last_level::{Last, Simulated};
 use super::meaning::word;
 use super::process::Process;
-use super::repeated::elements;
 use super::thread::Thread;
 use crate::callgrind::columns::Missed;
+use crate::every::repeated::elements;
 
 impl Process {
     /// What a record tells of fetches and accesses; `record` begins with the site's number.

@@ -16,9 +16,9 @@ use super::cache_lines::{Accessing, Group, Member, NO_COUNTER, Stretch, Used, Wh
 use super::meaning::{Kind, NOTHING, word};
 use super::misses::told as tell;
 use super::process::Process;
-use super::repeated::{elements, repeated};
 use super::thread::Thread;
 use crate::callgrind::columns::Missed;
+use crate::every::repeated::{elements, repeated};
 
 impl Process {
     /// Instrumentation is switched off for a thread: its caches are emptied, the last level when it is off for all.
