@@ -111,13 +111,7 @@ impl Level1 {
     /// The same without a next level: returns whether the first one misses. Who asks goes on with the next.
     #[inline]
     pub fn misses(&mut self, port: Port, addr: u64, size: u32) -> bool {
-        let cache = &mut self.caches[port as usize];
-        // Shapes that processors have; each is a copy of the code in which the number of ways is a constant.
-        match cache.assoc() {
-            8 => cache.fixed::<8>().access(addr, size),
-            12 => cache.fixed::<12>().access(addr, size),
-            _ => cache.access(addr, size),
-        }
+        self.caches[port as usize].access_usual(addr, size)
     }
 
     /// Fetches an instruction of `len` bytes at `addr`.

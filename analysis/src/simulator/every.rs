@@ -79,7 +79,7 @@ pub(super) struct Every {
 impl Every {
     /// Nothing has been accessed so far.
     pub(super) fn new(wanted: Wanted, caches: Option<Geometries>) -> Self {
-        let most = caches.as_ref().map_or(u32::MAX, Geometries::min_line).min(u32::from(u16::MAX)) as u16;
+        let most = caches.as_ref().map_or(wanted.line, Geometries::min_line).min(u32::from(u16::MAX)) as u16;
         let (threads, tallies) = (HashMap::new(), Tallies::default());
         Self { wanted, caches, most, line_bits: wanted.line.trailing_zeros(), threads, tallies }
     }
