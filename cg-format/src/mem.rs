@@ -464,7 +464,9 @@ mod tests {
             object(Kind::Heap, "heap@t.c:9", 9, [3, 1]),
         ];
         let streams = Some(StreamsHead { count: 0, line: 64, others: 3 });
-        let head = Head { version: VERSION, events: vec!["D1mr".into(), "D1mw".into()], streams, ..Head::default() };
+        let reuse = Some(ReuseHead { count: 0, line: 64, sample: 8, accesses: 0 });
+        let events = vec!["D1mr".into(), "D1mw".into()];
+        let head = Head { version: VERSION, events, streams, reuse, ..Head::default() };
         let part = Part { start: -8, misses: 9, walk: None, levels: vec![Level { step: 64, count: 9 }] };
         let walk = Some(Walk { step: -8, last: -16, most: -70 });
         let stream = |object, line, part| Stream {
@@ -485,7 +487,15 @@ mod tests {
             distances: vec![],
         };
         let streams = vec![stream(3, 0, part.clone()), stream(0, 6, Part { misses: 3, walk, ..part })];
-        let mut mem = Mem { head, objects, streams };
+        let row = |line, first, bins: &[u64]| Reuse {
+            function: "f".into(),
+            file: "t.c".into(),
+            line,
+            first,
+            bins: bins.into(),
+        };
+        let reuse = vec![row(9, 0, &[1, 20]), row(7, 3, &[400]), row(9, 1, &[5, 0, 6])];
+        let mut mem = Mem { head, objects, streams, reuse };
         mem.finish();
         mem
     }
@@ -506,6 +516,9 @@ mod tests {
         assert_eq!(nine, ("heap@t.c:9".into(), 16, 2, vec![4, 1]), "rows that nothing tells apart are one");
         let streams: Vec<(usize, u64)> = mem.streams.iter().map(|s| (s.object, s.misses)).collect();
         assert_eq!(streams, [(1, 9), (2, 3)], "at the rows of their objects");
+        let rows: Vec<(u64, u64, &[u64])> = mem.reuse.iter().map(|r| (r.line, r.first, &*r.bins)).collect();
+        assert_eq!(rows, [(7, 3, &[400][..]), (9, 1, &[6, 20, 6])], "in order, and one for a line");
+        assert_eq!(mem.head.reuse.as_ref().map(|head| (head.count, head.accesses)), Some((2, 436)));
         assert_eq!(Mem::read(&mut text(&mem).as_slice()).expect("a file of ours"), mem);
     }
 
@@ -515,7 +528,10 @@ mod tests {
         let ends: Vec<usize> = (0..whole.len()).filter(|n| whole[*n] == b'\n').map(|n| n + 1).collect();
         for end in &ends[..ends.len() - 1] {
             let error = Mem::read(&mut &whole[..*end]).expect_err("cut off");
-            assert!(matches!(error, Error::Incomplete { .. } | Error::Streams { .. }), "{error}");
+            assert!(
+                matches!(error, Error::Incomplete { .. } | Error::Streams { .. } | Error::Distances { .. }),
+                "{error}"
+            );
         }
         // What is left of a line is none; what is read is all of it.
         for end in 0..whole.len() - 1 {
@@ -556,6 +572,13 @@ mod tests {
             (r#""line":64"#, r#""line":0"#, "a line has no bytes"),
             (r#""objects":3"#, r#""objects":4"#, "line 5: missing field"),
             (r#""count":2"#, r#""count":1"#, "all streams have 12 misses"),
+            (
+                r#""accesses":436"#,
+                r#""accesses":437"#,
+                "all distances are of 436 accesses, but the file's total is 437",
+            ),
+            (r#""sample":8"#, r#""sample":7"#, "there is no sample of them"),
+            (r#""bins":[400]"#, r#""bins":[18446744073709551615]"#, "counts are too large"),
         ] {
             let changed = String::from_utf8(whole.clone()).expect("text").replacen(from, to, 1);
             let error = Mem::read(&mut changed.as_bytes()).expect_err("changed").to_string();
