@@ -132,8 +132,15 @@ impl LruStack {
 
     /// Uses `line`, an address divided by a line's size of at least two bytes. Returns how many other lines have been used since it was
     /// used last, if it ever was.
-    #[inline]
+    #[inline(always)]
     pub fn touch(&mut self, line: u64) -> Option<u64> {
+        // Many are of the line of the access before.
+        if self.front[0] == line { Some(0) } else { self.within(line) }
+    }
+
+    /// `line` is not the last one.
+    #[inline(never)]
+    fn within(&mut self, line: u64) -> Option<u64> {
         let mut carried = line;
         for (n, entry) in self.front.iter_mut().enumerate() {
             std::mem::swap(entry, &mut carried);
