@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cg_format::mem::streams::Access;
 use cg_sim::beyond::{Answer, Ask, Request};
 use cg_sim::{Beyond, Geometries, LastLevel, Levels};
+use grind_trace::every::Told;
 use grind_trace::{CONTEXT_SITE, Done, Sink, Site, SiteKind, SpaceId, Special, Target, object_words};
 use grind_types::Module;
 use grind_types::addr::GuestAddr;
@@ -23,9 +24,7 @@ use grind_types::own_memory;
 
 use crate::contexts::Reuse;
 use crate::counts::EventCounts;
-use crate::distances;
-use crate::every::Told;
-use crate::objects::{self, Images, Miss, Objects, Reader};
+use crate::objects::{self, Images, Miss, Objects, Reader, distances};
 
 /// What was found of one instruction: misses, mispredictions, and accesses that only the trace knows.
 #[derive(Clone, Copy, Debug)]

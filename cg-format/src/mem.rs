@@ -6,6 +6,7 @@
 //! two, is an error and no report. Text is UTF-8; bytes of names that are not are replaced (U+FFFD). Rows are written in a stable
 //! order: by kind, file, line, name; streams by object, file, line, instruction. A reader ignores keys that it does not know.
 
+pub mod fold;
 pub mod reuse;
 pub mod streams;
 

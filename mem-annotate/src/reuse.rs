@@ -9,7 +9,7 @@ use cg_cli::json::Json;
 use cg_format::mem::Mem;
 use cg_format::mem::reuse::{Reuse, ReuseHead};
 
-use crate::text::thousands;
+use cg_format::show::commas as thousands;
 
 /// The smallest and the largest cache in the table, as powers of two in bytes.
 const SIZES: std::ops::RangeInclusive<u32> = 12..=26;

@@ -14,8 +14,7 @@ use grind_names::symbolizer::{Code, Place, Symbolizer, UNKNOWN};
 use grind_session::ProcessReport;
 use grind_symbols::sanitised;
 
-use super::{Found, Object, Site, Tally, streams};
-use crate::distances;
+use super::{Found, Object, Site, Tally, distances, streams};
 
 /// What is counted of each object, in the order of [`Tally::misses`].
 pub const EVENTS: [&str; 4] = ["D1mr", "DLmr", "D1mw", "DLmw"];

@@ -11,14 +11,14 @@ use std::collections::HashMap;
 use cg_sim::beyond::{Answer, Ask, Request};
 use cg_sim::distance::{Histogram, LruStack, Sample};
 use cg_sim::{Geometries, Level1, Port};
+use grind_trace::every::repeated::elements;
+use grind_trace::every::{Told, Touched, members};
 use grind_trace::{CONTEXT_SITE, CONTEXT_WORDS, Done, Site, SiteKind, Target};
 
 use super::{BeyondFirst, Nobody, Process, Sites, accesses, missed_object};
 use crate::counts::EventCounts;
-use crate::distances::{self, Wanted};
-use crate::every::repeated::elements;
-use crate::every::{Told, Touched, members};
 use crate::objects;
+use crate::objects::distances::{self, Wanted};
 
 /// How many bins lie beside one another, for those distances that most accesses have.
 const NEAR: usize = 7;

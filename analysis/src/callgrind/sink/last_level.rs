@@ -5,12 +5,12 @@
 use cg_sim::beyond::{Ask, Request};
 use cg_sim::writeback::WriteBackLastLevel;
 use cg_sim::{Beyond, Geometries, LastLevel, Levels};
+use grind_trace::every::Told;
 use grind_trace::{Done, Site, SiteKind};
 use grind_types::own_memory;
 
 use super::Settings;
 use crate::callgrind::columns::{Depth, Missed};
-use crate::every::Told;
 
 /// The counter of a miss that has not happened yet; the place of a site that has not missed.
 pub(super) const NONE: u32 = u32::MAX;

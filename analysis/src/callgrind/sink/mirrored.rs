@@ -9,6 +9,7 @@
 
 use cg_calls::Calls;
 use cg_sim::beyond::Ask;
+use grind_trace::every::repeated::repeated;
 use grind_trace::follow::{self, FRAME_TOLD, FRAME_WORDS, NO_CALL_EDGE, Names};
 use grind_trace::{Done, SiteKind};
 use grind_types::own_memory;
@@ -20,7 +21,6 @@ use super::process::Process;
 use super::thread::Thread;
 use super::{Recorder, Space};
 use crate::callgrind::columns::{Columns, Depth, Missed};
-use crate::every::repeated::repeated;
 use crate::simulator::AHEAD;
 
 impl Recorder {

@@ -6,6 +6,7 @@
 //! what runs changes where a block has been told. What the simulation keeps (the last level) goes on while nothing is
 //! collected; only instrumentation that is switched off empties it, as in the reference.
 
+use grind_trace::every::repeated::repeated;
 use grind_trace::{Done, SiteKind};
 
 use super::super::code::Catalogue;
@@ -16,7 +17,6 @@ use super::misses::{spend, told};
 use super::process::Process;
 use super::thread::Thread;
 use crate::callgrind::columns::Depth;
-use crate::every::repeated::repeated;
 
 impl Process {
     /// Goes through records up to one after which a function asks for something, or a part is due; returns what is left.

@@ -6,6 +6,8 @@
 //! same lines hit, and change nothing: they are left out.
 
 use cg_sim::writeback::{Action, Outcome, WriteThrough};
+use grind_trace::every::members;
+use grind_trace::every::repeated::elements;
 use grind_trace::{Done, SiteKind, Special, Target};
 
 use super::super::code::Catalogue;
@@ -13,8 +15,6 @@ use super::Space;
 use super::last_level::{Last, Simulated};
 use super::process::Process;
 use super::thread::Thread;
-use crate::every::members;
-use crate::every::repeated::elements;
 
 impl Process {
     /// What a record tells of fetches and accesses; `record` begins with the site's number.

@@ -6,6 +6,7 @@
 use cg_sim::usage::{Usage, UsageLastLevel};
 use cg_sim::writeback::Outcome;
 use cg_sim::{Port, Served};
+use grind_trace::every::repeated::{elements, repeated};
 use grind_trace::{
     CODE_WAY, Done, LINE_USED, LINES_REPLACED, LineReplaced, REPLACED_WORDS, SiteKind, Special, USED_WORDS,
 };
@@ -18,7 +19,6 @@ use super::misses::told as tell;
 use super::process::Process;
 use super::thread::Thread;
 use crate::callgrind::columns::Missed;
-use crate::every::repeated::{elements, repeated};
 
 impl Process {
     /// Instrumentation is switched off for a thread: its caches are emptied, the last level when it is off for all.

@@ -1,12 +1,12 @@
 //! Stack distances of a process's data accesses, as they are asked for and as they are found.
 //!
 //! Each thread's are those of its own accesses: what others use meanwhile does not count. Rows of the file are made in
-//! [`crate::objects::report`], and records are gone through in [`crate::simulator`].
+//! [`super::report`], and records are gone through in [`crate::simulator`].
 
 use cg_format::mem::reuse::{BINS, ReuseHead};
 use cg_sim::distance::{self, Histogram, Sample};
 
-use crate::objects::Site;
+use super::Site;
 
 const _: () = assert!(BINS == distance::BINS);
 

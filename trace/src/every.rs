@@ -2,13 +2,13 @@
 //!
 //! Nothing is simulated or counted here. Invariant: accesses come in the order in which the program makes them.
 
-pub(crate) mod repeated;
+pub mod repeated;
 
-use grind_trace::{Done, SiteKind};
+use crate::{Done, SiteKind};
 
 /// What a site is where every access is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub enum Told {
     /// Instructions in a row, whose accesses are those of the next sites.
     Stretch {
         /// Addresses in the record.
@@ -38,7 +38,8 @@ const _: () = assert!(size_of::<Told>() <= 8);
 
 impl Told {
     /// What a site is, whose instruction has so many bytes.
-    pub(crate) fn new(kind: SiteKind, len: u8) -> Self {
+    #[must_use]
+    pub fn new(kind: SiteKind, len: u8) -> Self {
         match kind {
             SiteKind::Stretch { groups, members, .. } => Self::Stretch { groups, members, len },
             SiteKind::Member { group, done, offset, size } => Self::Member { group, done, offset, size },
@@ -49,18 +50,21 @@ impl Told {
 
 /// An access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Touched {
+pub struct Touched {
     /// Its site.
-    pub(crate) site: u32,
-    pub(crate) done: Done,
-    pub(crate) addr: u64,
-    pub(crate) size: u16,
+    pub site: u32,
+    /// What is done.
+    pub done: Done,
+    /// The first byte.
+    pub addr: u64,
+    /// Bytes.
+    pub size: u16,
 }
 
 /// Calls `touch` for each access of a stretch: `members` are the sites behind its own, the first of which has number `first`,
 /// `bases` the words behind its site in its record.
 #[inline(always)]
-pub(crate) fn members(members: &[Told], first: u32, bases: &[u32], mut touch: impl FnMut(Touched)) {
+pub fn members(members: &[Told], first: u32, bases: &[u32], mut touch: impl FnMut(Touched)) {
     let bases = bases.as_chunks::<2>().0;
     for (told, site) in members.iter().zip(first..) {
         let Told::Member { group, done, offset, size } = *told else { return };
