@@ -94,8 +94,7 @@ fn a_triad_has_three_distances() {
             }
         }
     }
-    let mut expected = Histogram::default();
-    expected.first = 3 * lines;
+    let mut expected = Histogram { first: 3 * lines, ..Histogram::default() };
     expected.bins[bin(2)] = rounds * 3 * lines * 7;
     expected.bins[bin(3 * lines - 1)] = (rounds - 1) * 3 * lines;
     assert_eq!(found, expected);
@@ -146,9 +145,11 @@ fn a_sample_of_lines_is_an_estimate_of_all() {
 #[test]
 fn copies_go_on_by_themselves() {
     let (mut stack, mut list) = (LruStack::new(), List::default());
-    trace(0, 5000, 300).into_iter().for_each(|line| drop((stack.touch(line), list.touch(line))));
+    for line in trace(0, 5000, 300) {
+        assert_eq!(stack.touch(line), list.touch(line));
+    }
     let mut copy = stack.clone();
-    (0..500).for_each(|line| drop(copy.touch(line)));
+    (0..500).for_each(|line| assert!(copy.touch(line + 300).is_none()));
     for line in trace(0, 5000, 400) {
         assert_eq!(stack.touch(line), list.touch(line));
     }
