@@ -10,7 +10,7 @@
 
 pub mod allocators;
 mod blocks;
-pub mod fold;
+pub mod distances;
 mod images;
 pub mod report;
 pub mod streams;

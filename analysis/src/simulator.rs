@@ -6,6 +6,7 @@
 //! [`Findings`] then.
 
 mod contexts;
+mod every;
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -14,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cg_format::mem::streams::Access;
 use cg_sim::beyond::{Answer, Ask, Request};
 use cg_sim::{Beyond, Geometries, LastLevel, Levels};
+use grind_trace::every::Told;
 use grind_trace::{CONTEXT_SITE, Done, Sink, Site, SiteKind, SpaceId, Special, Target, object_words};
 use grind_types::Module;
 use grind_types::addr::GuestAddr;
@@ -22,7 +24,7 @@ use grind_types::own_memory;
 
 use crate::contexts::Reuse;
 use crate::counts::EventCounts;
-use crate::objects::{self, Images, Miss, Objects, Reader};
+use crate::objects::{self, Images, Miss, Objects, Reader, distances};
 
 /// What was found of one instruction: misses, mispredictions, and accesses that only the trace knows.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +50,8 @@ pub struct Found {
     pub reuse_ll: Reuse,
     /// What was missed by object, if that was asked for.
     pub objects: objects::Found,
+    /// After how many other lines lines were accessed again, if that was asked for.
+    pub distances: Option<distances::Found>,
 }
 
 /// What was found of processes that have ended, by process.
@@ -93,6 +97,8 @@ enum HotKind {
 struct Sites {
     hot: Vec<Hot>,
     all: Vec<Site>,
+    /// The same for every access, if that is told.
+    told: Vec<Told>,
     specials: Vec<Special>,
     /// Files that are mapped, if objects are asked for.
     images: Images,
@@ -145,6 +151,8 @@ struct Process {
     seen: HashSet<i32>,
     /// What was missed by object, if that is asked for.
     objects: Option<Box<Objects>>,
+    /// What there is instead if every access is told.
+    every: Option<Box<every::Every>>,
     /// What there is instead once a thread has left context 0. What was found before belongs to it.
     contexts: Option<Box<contexts::Contexts>>,
 }
@@ -163,6 +171,8 @@ pub struct Simulator {
     images: Option<Reader>,
     /// Addresses of misses are folded.
     streams: bool,
+    /// Every access is told, for this.
+    distances: Option<distances::Wanted>,
 }
 
 impl Simulator {
@@ -180,6 +190,7 @@ impl Simulator {
             anew: false,
             images: None,
             streams: false,
+            distances: None,
         };
         (simulator, findings)
     }
@@ -194,6 +205,11 @@ impl Simulator {
     pub fn find_objects(&mut self, images: Reader, streams: bool) {
         self.images = Some(images);
         self.streams = streams;
+    }
+
+    /// Every access is told, and not only those that miss: finds stack distances, and simulates first levels, too.
+    pub fn find_distances(&mut self, wanted: Option<distances::Wanted>) {
+        self.distances = wanted;
     }
 
     /// Forked processes have nothing of what was found before they were created.
@@ -217,6 +233,9 @@ impl Sink for Simulator {
             };
             Hot { addr: s.addr.0, size, kind }
         }));
+        if self.distances.is_some() {
+            to.told.extend(sites.iter().map(|s| Told::new(s.kind, s.len)));
+        }
         to.all.extend_from_slice(sites);
         to.specials.extend_from_slice(specials);
     }
@@ -250,6 +269,7 @@ impl Sink for Simulator {
                 second: Vec::new(),
                 rare: HashMap::new(),
                 seen: HashSet::new(),
+                every: self.distances.map(|wanted| Box::new(every::Every::new(wanted, self.geometries))),
                 contexts: None,
             },
         );
@@ -282,12 +302,14 @@ impl Sink for Simulator {
         if let BeyondFirst::Deep(levels) = &mut copy.beyond {
             levels.forked(tid, child);
         }
+        copy.every.iter_mut().for_each(|every| every.forked(tid, child));
         if self.anew {
             copy.tallies.fill(Tally::default());
             copy.second.fill(0);
             copy.rare.clear();
             copy.contexts.iter_mut().for_each(|contexts| contexts.forget());
             copy.objects.iter_mut().for_each(|objects| objects.forget());
+            copy.every.iter_mut().for_each(|every| every.forget());
         }
         self.processes.insert(child, copy);
     }
@@ -298,6 +320,9 @@ impl Sink for Simulator {
         let Some(sites) = self.spaces.get(&p.space) else { return };
         p.tallies.resize(sites.hot.len(), Tally::default());
         p.objects.iter_mut().for_each(|objects| objects.thread(tid));
+        if p.every.is_some() {
+            return every::records(p, sites, tid, words);
+        }
         if p.contexts.is_some() {
             return contexts::records(p, sites, tid, words);
         }
@@ -327,6 +352,7 @@ impl Sink for Simulator {
         if let Some(p) = self.processes.get_mut(&pid) {
             p.seen.remove(&tid);
             p.objects.iter_mut().for_each(|objects| objects.thread_ended(tid));
+            p.every.iter_mut().for_each(|every| every.thread_ended(tid));
             if let Some(contexts) = &mut p.contexts {
                 contexts.thread_ended(tid);
             }
@@ -352,7 +378,8 @@ impl Sink for Simulator {
             let site = sites.all[site as usize];
             found.push(Finding { module: site.module as usize, addr: site.addr, context: 0, counts });
         }
-        let mut found = Found { findings: found, ..Found::default() };
+        let distances = p.every.map(|every| every.found(&sites.all));
+        let mut found = Found { findings: found, distances, ..Found::default() };
         if let Some(contexts) = p.contexts {
             contexts.add_to(&sites.all, &mut found);
         }
@@ -429,8 +456,10 @@ impl Process {
 fn missed_object(objects: &mut Objects, sites: &Sites, number: u32, addr: u64, size: u16, last_level: bool) {
     let site = &sites.all[number as usize];
     let access = match site.kind {
-        SiteKind::Write(_) | SiteKind::Sized { done: Done::Write } => Access::Write,
-        SiteKind::Modify(_) => Access::Modify,
+        SiteKind::Write(_) | SiteKind::Sized { done: Done::Write } | SiteKind::Member { done: Done::Write, .. } => {
+            Access::Write
+        }
+        SiteKind::Modify(_) | SiteKind::Member { done: Done::Modify, .. } => Access::Modify,
         _ => Access::Read,
     };
     let at = objects::Site { module: site.module, addr: site.addr.0 };
@@ -468,10 +497,12 @@ fn look_ahead<'a>(tallies: &[Tally], asked: &impl Ask, sites: &Sites, records: &
 fn misses(kind: SiteKind, [l1, l2, ll]: [u64; 3]) -> EventCounts {
     let mut c = EventCounts::default();
     match kind {
-        SiteKind::Fetch => (c.i1mr, c.i2mr, c.ilmr) = (l1, l2, ll),
+        SiteKind::Fetch | SiteKind::Stretch { .. } => (c.i1mr, c.i2mr, c.ilmr) = (l1, l2, ll),
         // Cachegrind books a modification as a read.
-        SiteKind::Write(_) | SiteKind::Sized { done: Done::Write } => (c.d1mw, c.d2mw, c.dlmw) = (l1, l2, ll),
-        SiteKind::Read(_) | SiteKind::Modify(_) | SiteKind::Sized { .. } => {
+        SiteKind::Write(_) | SiteKind::Sized { done: Done::Write } | SiteKind::Member { done: Done::Write, .. } => {
+            (c.d1mw, c.d2mw, c.dlmw) = (l1, l2, ll);
+        }
+        SiteKind::Read(_) | SiteKind::Modify(_) | SiteKind::Sized { .. } | SiteKind::Member { .. } => {
             (c.d1mr, c.d2mr, c.dlmr) = (l1, l2, ll);
         }
         SiteKind::Conditional => c.bcm = l1,

@@ -1,11 +1,13 @@
 //! The file of a run's data objects (`mem.out`): JSON lines, one object a line, behind a line that says what the run was, and before
-//! those of the streams, if they were asked for.
+//! those of the streams and of stack distances, if they were asked for.
 //!
 //! Every data miss of the run is a miss of exactly one object, so the objects' misses sum to the totals of the first line; and of one
 //! stream, but for those that the first line counts. The reader asks for that: a file that was cut off, or put together from
 //! two, is an error and no report. Text is UTF-8; bytes of names that are not are replaced (U+FFFD). Rows are written in a stable
 //! order: by kind, file, line, name; streams by object, file, line, instruction. A reader ignores keys that it does not know.
 
+pub mod fold;
+pub mod reuse;
 pub mod streams;
 
 use std::io::{self, BufRead, Write};
@@ -14,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cachegrind::Profile;
 use crate::count::TooLarge;
+use reuse::{Reuse, ReuseHead};
 use streams::Stream;
 
 /// The version of the format that is written, and the newest that is read.
@@ -78,6 +81,9 @@ pub struct Head {
     /// What is said of the streams behind them, if they were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams: Option<StreamsHead>,
+    /// What is said of the stack distances behind those, if they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reuse: Option<ReuseHead>,
 }
 
 /// What the first line says of streams.
@@ -142,6 +148,8 @@ pub struct Mem {
     pub objects: Vec<Object>,
     /// Their streams, in the order of the objects.
     pub streams: Vec<Stream>,
+    /// Stack distances, by file, line and function.
+    pub reuse: Vec<Reuse>,
 }
 
 /// Why a file is none of data objects.
@@ -172,6 +180,13 @@ pub enum Error {
         /// The misses of the first level.
         total: u64,
     },
+    /// The accesses of all stack distances are not those that the first line tells of.
+    Distances {
+        /// What they sum to.
+        sum: u64,
+        /// The accesses of the first line.
+        total: u64,
+    },
 }
 
 impl std::fmt::Display for Error {
@@ -184,6 +199,9 @@ impl std::fmt::Display for Error {
             }
             Self::Streams { sum, total } => {
                 write!(f, "incomplete: all streams have {sum} misses, but the file's total is {total}")
+            }
+            Self::Distances { sum, total } => {
+                write!(f, "incomplete: all distances are of {sum} accesses, but the file's total is {total}")
             }
         }
     }
@@ -229,6 +247,7 @@ impl Mem {
             stream.object = to.get(stream.object).copied().unwrap_or(stream.object);
         }
         self.streams.sort_by(|a, b| (a.object, &a.file, a.line).cmp(&(b.object, &b.file, b.line)));
+        self.finish_distances();
         self.head.objects = self.objects.len();
         if let Some(head) = &mut self.head.streams {
             head.count = self.streams.len();
@@ -236,6 +255,25 @@ impl Mem {
         let mut totals = vec![0; self.head.events.len()];
         self.objects.iter().for_each(|object| add(&mut totals, &object.counts));
         self.head.totals = totals;
+    }
+
+    /// The same for the rows of distances.
+    fn finish_distances(&mut self) {
+        fn key(row: &Reuse) -> (&str, u64, &str) {
+            (&row.file, row.line, &row.function)
+        }
+        let mut rows = std::mem::take(&mut self.reuse);
+        rows.sort_by(|a, b| key(a).cmp(&key(b)));
+        for next in rows {
+            match self.reuse.last_mut() {
+                Some(first) if key(first) == key(&next) => first.add(&next),
+                _ => self.reuse.push(next),
+            }
+        }
+        if let Some(head) = &mut self.head.reuse {
+            head.count = self.reuse.len();
+            head.accesses = self.reuse.iter().fold(0, |sum, row| sum.saturating_add(row.accesses()));
+        }
     }
 
     /// Writes the file.
@@ -253,6 +291,10 @@ impl Mem {
             serde_json::to_writer(&mut *out, stream)?;
             out.write_all(b"\n")?;
         }
+        for row in &self.reuse {
+            serde_json::to_writer(&mut *out, row)?;
+            out.write_all(b"\n")?;
+        }
         Ok(())
     }
 
@@ -266,7 +308,9 @@ impl Mem {
         if head.version == 0 || head.version > VERSION {
             return Err(lines.wrong(format!("version {} is not known, only up to {VERSION}", head.version)));
         }
-        if head.events.is_empty() || head.totals.len() != head.events.len() {
+        if head.events.is_empty() && (head.objects > 0 || head.reuse.is_none())
+            || head.totals.len() != head.events.len()
+        {
             return Err(lines.wrong("there must be a total for each event"));
         }
         let mut objects = Vec::new();
@@ -290,13 +334,14 @@ impl Mem {
             Some(of) => lines.streams(of, &head, &objects)?,
             None => Vec::new(),
         };
+        let reuse = head.reuse.as_ref().map(|of| lines.distances(of)).transpose()?.unwrap_or_default();
         if lines.next::<serde::de::IgnoredAny>()?.is_some() {
             return Err(lines.wrong("the first line does not speak of this one"));
         }
         if objects.len() < head.objects {
             return Err(lines.wrong(format!("of {} objects there are {}", head.objects, objects.len())));
         }
-        Ok(Self { head, objects, streams })
+        Ok(Self { head, objects, streams, reuse })
     }
 
     /// The objects as a profile, in which they are functions: each at the file and the line of what has allocated it.
@@ -354,6 +399,27 @@ impl Lines<'_> {
         Ok(streams)
     }
 
+    /// All rows of distances.
+    fn distances(&mut self, of: &ReuseHead) -> Result<Vec<Reuse>, Error> {
+        if !of.line.is_power_of_two() || !of.sample.is_power_of_two() {
+            return Err(self.wrong("a line has no bytes, or there is no sample of them"));
+        }
+        let mut rows: Vec<Reuse> = Vec::new();
+        let mut sum: u64 = 0;
+        while rows.len() < of.count {
+            let Some(row) = self.next::<Reuse>()? else { break };
+            if let Some(problem) = row.problem() {
+                return Err(self.wrong(problem));
+            }
+            sum = sum.checked_add(row.accesses()).ok_or_else(|| self.wrong("counts are too large"))?;
+            rows.push(row);
+        }
+        if rows.len() < of.count || sum != of.accesses {
+            return Err(Error::Distances { sum, total: of.accesses });
+        }
+        Ok(rows)
+    }
+
     fn wrong(&self, problem: impl Into<String>) -> Error {
         Error::Line { number: self.number.max(1), problem: problem.into() }
     }
@@ -399,7 +465,9 @@ mod tests {
             object(Kind::Heap, "heap@t.c:9", 9, [3, 1]),
         ];
         let streams = Some(StreamsHead { count: 0, line: 64, others: 3 });
-        let head = Head { version: VERSION, events: vec!["D1mr".into(), "D1mw".into()], streams, ..Head::default() };
+        let reuse = Some(ReuseHead { count: 0, line: 64, sample: 8, accesses: 0 });
+        let events = vec!["D1mr".into(), "D1mw".into()];
+        let head = Head { version: VERSION, events, streams, reuse, ..Head::default() };
         let part = Part { start: -8, misses: 9, walk: None, levels: vec![Level { step: 64, count: 9 }] };
         let walk = Some(Walk { step: -8, last: -16, most: -70 });
         let stream = |object, line, part| Stream {
@@ -420,7 +488,15 @@ mod tests {
             distances: vec![],
         };
         let streams = vec![stream(3, 0, part.clone()), stream(0, 6, Part { misses: 3, walk, ..part })];
-        let mut mem = Mem { head, objects, streams };
+        let row = |line, first, bins: &[u64]| Reuse {
+            function: "f".into(),
+            file: "t.c".into(),
+            line,
+            first,
+            bins: bins.into(),
+        };
+        let reuse = vec![row(9, 0, &[1, 20]), row(7, 3, &[400]), row(9, 1, &[5, 0, 6])];
+        let mut mem = Mem { head, objects, streams, reuse };
         mem.finish();
         mem
     }
@@ -441,6 +517,9 @@ mod tests {
         assert_eq!(nine, ("heap@t.c:9".into(), 16, 2, vec![4, 1]), "rows that nothing tells apart are one");
         let streams: Vec<(usize, u64)> = mem.streams.iter().map(|s| (s.object, s.misses)).collect();
         assert_eq!(streams, [(1, 9), (2, 3)], "at the rows of their objects");
+        let rows: Vec<(u64, u64, &[u64])> = mem.reuse.iter().map(|r| (r.line, r.first, &*r.bins)).collect();
+        assert_eq!(rows, [(7, 3, &[400][..]), (9, 1, &[6, 20, 6])], "in order, and one for a line");
+        assert_eq!(mem.head.reuse.as_ref().map(|head| (head.count, head.accesses)), Some((2, 436)));
         assert_eq!(Mem::read(&mut text(&mem).as_slice()).expect("a file of ours"), mem);
     }
 
@@ -450,7 +529,10 @@ mod tests {
         let ends: Vec<usize> = (0..whole.len()).filter(|n| whole[*n] == b'\n').map(|n| n + 1).collect();
         for end in &ends[..ends.len() - 1] {
             let error = Mem::read(&mut &whole[..*end]).expect_err("cut off");
-            assert!(matches!(error, Error::Incomplete { .. } | Error::Streams { .. }), "{error}");
+            assert!(
+                matches!(error, Error::Incomplete { .. } | Error::Streams { .. } | Error::Distances { .. }),
+                "{error}"
+            );
         }
         // What is left of a line is none; what is read is all of it.
         for end in 0..whole.len() - 1 {
@@ -491,6 +573,13 @@ mod tests {
             (r#""line":64"#, r#""line":0"#, "a line has no bytes"),
             (r#""objects":3"#, r#""objects":4"#, "line 5: missing field"),
             (r#""count":2"#, r#""count":1"#, "all streams have 12 misses"),
+            (
+                r#""accesses":436"#,
+                r#""accesses":437"#,
+                "all distances are of 436 accesses, but the file's total is 437",
+            ),
+            (r#""sample":8"#, r#""sample":7"#, "there is no sample of them"),
+            (r#""bins":[400]"#, r#""bins":[18446744073709551615]"#, "counts are too large"),
         ] {
             let changed = String::from_utf8(whole.clone()).expect("text").replacen(from, to, 1);
             let error = Mem::read(&mut changed.as_bytes()).expect_err("changed").to_string();

@@ -108,6 +108,12 @@ impl Level1 {
         if self.caches[port as usize].access(addr, size) { ll.access(addr, size) } else { Served::L1 }
     }
 
+    /// The same without a next level: returns whether the first one misses. Who asks goes on with the next.
+    #[inline]
+    pub fn misses(&mut self, port: Port, addr: u64, size: u32) -> bool {
+        self.caches[port as usize].access_usual(addr, size)
+    }
+
     /// Fetches an instruction of `len` bytes at `addr`.
     #[inline]
     pub fn fetch(&mut self, ll: &mut LastLevel, addr: u64, len: u32) -> Served {

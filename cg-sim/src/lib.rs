@@ -7,6 +7,7 @@
 //! - [`hierarchy`]: the usual simulation of misses; [`writeback`]: with a last level that is written back, and a prefetcher;
 //!   [`beyond`]: with a second level, other policies ([`policy`], [`cache`]), inclusion and prefetchers ([`prefetch`]);
 //!   [`usage`]: how well lines are used; [`context`]: what one phase of a program reuses of another's;
+//! - [`distance`]: after how many other lines a line is used again, which depends on no cache;
 //! - [`predictor`]: mispredicted branches;
 //! - [`calltree`]: to which calls the costs of evicted lines belong;
 //! - [`geometry`], [`host`], [`machine`]: the shapes of caches.
@@ -21,6 +22,7 @@ pub mod beyond;
 pub mod cache;
 pub mod calltree;
 pub mod context;
+pub mod distance;
 pub mod geometry;
 pub mod hierarchy;
 pub mod host;

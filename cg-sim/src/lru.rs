@@ -59,6 +59,17 @@ impl Lru {
         self.any().access(addr, size)
     }
 
+    /// As [`Lru::access`]: faster where a set has as many lines as in first-level caches of processors.
+    #[inline]
+    pub(crate) fn access_usual(&mut self, addr: u64, size: u32) -> bool {
+        // Each is a copy of the code in which the number of ways is a constant.
+        match self.assoc {
+            8 => self.fixed::<8>().access(addr, size),
+            12 => self.fixed::<12>().access(addr, size),
+            _ => self.access(addr, size),
+        }
+    }
+
     /// The cache, which has `N` lines a set: faster, for many accesses in a row.
     #[inline]
     pub(crate) fn fixed<const N: usize>(&mut self) -> Ways<'_, Fixed<N>> {

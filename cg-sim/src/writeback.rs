@@ -152,9 +152,10 @@ impl WriteThrough {
     }
 
     /// Accesses `size` bytes at `addr` (at least one).
+    #[inline]
     pub fn access(&mut self, ll: &mut WriteBackLastLevel, action: Action, addr: u64, size: u32) -> Outcome {
         let port = if action == Action::Fetch { Port::Fetch } else { Port::Data };
-        let missed = self.caches[port as usize].access(addr, size);
+        let missed = self.caches[port as usize].access_usual(addr, size);
         let write = action == Action::Write;
         let reaches = missed || write && ll.write_back;
         if !reaches {

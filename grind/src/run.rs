@@ -214,7 +214,7 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         outfile::prove(&options.out_file, "profile", "--cachegrind-out-file")?;
     }
 
-    if options.objects {
+    if options.objects || options.distances.exact {
         outfile::prove(&options.mem_out_file(), "file of data objects", "--mem-out-file")?;
     }
 
@@ -225,7 +225,8 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         pairs_from: options.pairs_from,
         hot_after: options.hot_after,
         trace: simulation.trace(),
-        contexts: options.tool == Tool::Cachegrind,
+        // Records of every access know of no contexts.
+        contexts: options.tool == Tool::Cachegrind && simulation.distances.is_none(),
         beside: options.beside,
         programs_follow: options.trace_children,
         look_often: options.dump_every.is_some(),
@@ -273,6 +274,7 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
     let (mut simulator, findings) = simulator.unzip();
     if let Some(simulator) = &mut simulator {
         simulator.with_levels(simulation.levels);
+        simulator.find_distances(simulation.distances);
     }
     if let Some(simulator) = simulator.as_mut().filter(|_| options.tree.is_some()) {
         simulator.forks_count_anew();

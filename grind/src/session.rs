@@ -453,7 +453,8 @@ impl Session for Runner<'_> {
             dump::profiles(report, &tables, &desc, &mut symbolizer::Nothing)
         });
         drop(tables);
-        let objects = self.watchers.is_some().then(|| self.objects(report, &found.objects));
+        let asked = self.watchers.is_some() || found.distances.is_some();
+        let objects = asked.then(|| self.objects(report, &found));
         if self.options.verbosity > 1 {
             for warning in self.symbolizer.warnings() {
                 self.log.say(pid, Voice::Detail, &warning);

@@ -8,6 +8,7 @@ use std::fmt;
 use cg_format::events::Caches;
 use cg_format::show::commas;
 use cg_sim::beyond::{Clash, Inclusion};
+use cg_sim::distance::Sample;
 use cg_sim::host::{self, Unsupported};
 use cg_sim::policy::Policy;
 use cg_sim::prefetch::Prefetch;
@@ -15,9 +16,13 @@ use cg_sim::usage::{LinesDiffer, Usage};
 use cg_sim::{Geometries, Geometry, Levels};
 use grind_analysis::callgrind::settings::CacheUse;
 use grind_analysis::counts::Events;
+use grind_analysis::objects::distances;
 use grind_trace::{EveryAccess, FirstLevel, TraceSettings};
 
 use crate::options::{Options, Tool};
+
+/// Bytes of a line where no caches are simulated.
+const LINE: u32 = 64;
 
 /// The simulations of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,6 +35,8 @@ pub struct Simulation {
     pub branches: bool,
     /// Every access is told, and simulated by whoever follows the calls.
     pub every: bool,
+    /// Stack distances are found.
+    pub distances: Option<distances::Wanted>,
     /// Misses are told by data object.
     pub objects: bool,
     /// How lines are used is measured.
@@ -66,6 +73,8 @@ pub enum Impossible {
     TwoLevels(&'static str),
     /// There are no data objects whose misses could be streams.
     Streams,
+    /// There is no sample of distances that nobody finds.
+    Sample,
     /// The use of lines cannot be added up over lines of different sizes.
     Uses(LinesDiffer),
     /// A first-level cache has more lines than a thread has room for.
@@ -97,6 +106,7 @@ impl fmt::Display for Impossible {
                  --prefetcher, --machine and the policy of --LL"
             ),
             Self::Streams => write!(f, "--streams=misses tells how data objects are walked over: add --objects=yes"),
+            Self::Sample => write!(f, "--reuse-sample is of stack distances: add --reuse-dist=exact"),
             Self::Uses(differ) => write!(f, "--cacheuse: {differ}; use --I1, --D1 and --LL"),
             Self::Large { option, lines } => write!(
                 f,
@@ -125,6 +135,7 @@ impl Simulation {
         if options.streams && !options.objects {
             return Err(Impossible::Streams);
         }
+        simulation.find_distances(options, LINE)?;
         if !options.cache_sim {
             return match options.levels.option() {
                 _ if options.objects => Err(Impossible::Objects),
@@ -140,10 +151,11 @@ impl Simulation {
         if line < register {
             return Err(Impossible::Lines { tool: options.tool, line, register });
         }
+        simulation.find_distances(options, found.geometries.d1.line())?;
         let callgrind = (options.tool == Tool::Callgrind).then_some(&options.callgrind);
         let uses = callgrind.is_some_and(|c| c.cache_use != CacheUse::No);
         // With a last level that is written back, writes reach it that hit the first one.
-        simulation.every = uses || callgrind.is_some_and(|c| c.simulate_wb);
+        simulation.every = uses || callgrind.is_some_and(|c| c.simulate_wb) || simulation.distances.is_some();
         simulation.uses = uses;
         let levels = options.levels.levels(options.caches, found.geometries.ll);
         levels.check().map_err(Impossible::Levels)?;
@@ -169,6 +181,17 @@ impl Simulation {
         simulation.remarks = found.replaced.iter().map(ToString::to_string).collect();
         simulation.caches = Some(found.geometries);
         Ok(simulation)
+    }
+
+    /// Finds the stack distances that are asked for, of lines of so many bytes.
+    fn find_distances(&mut self, options: &Options, line: u32) -> Result<(), Impossible> {
+        let wanted = options.distances;
+        if !wanted.exact && wanted.sample.is_some() {
+            return Err(Impossible::Sample);
+        }
+        let sample = Sample::new(wanted.sample.map_or(0, u32::trailing_zeros));
+        self.distances = wanted.exact.then_some(distances::Wanted { line, sample });
+        Ok(())
     }
 
     /// The events that it counts.
@@ -203,10 +226,15 @@ impl Simulation {
         // What hits need not be told if the program itself keeps how lines are used.
         let kept = self.uses && self.caches.is_some_and(|g| level(g.d1, g.min_line()).keeps_uses());
         let missing = self.caches.filter(|_| !self.every || kept);
+        let alone = self.distances.filter(|_| self.caches.is_none()).map(|wanted| EveryAccess {
+            code_line: LINE,
+            data_line: wanted.line,
+            widest: wanted.line,
+        });
         TraceSettings {
             fetches: missing.map(|g| level(g.i1, g.min_line())),
             accesses: missing.map(|g| level(g.d1, g.min_line())),
-            every: self.caches.filter(|_| self.every && !kept).map(every),
+            every: self.caches.filter(|_| self.every && !kept).map(every).or(alone),
             uses: kept,
             branches: self.branches,
             calls: None,

@@ -76,6 +76,9 @@ _grind_options='--tool=cachegrind
 --objects=no
 --streams=no
 --streams=misses
+--reuse-dist=no
+--reuse-dist=exact
+--reuse-sample=
 --mem-out-file=
 --branch-sim=yes
 --branch-sim=no

@@ -40,6 +40,10 @@ pub(crate) fn report(model: &Model, style: &Style, sources: &mut Sources<'_>) ->
     json.end_array();
     json.key("objects_below_threshold");
     json.integer(model.hidden as i128);
+    if let Some(distances) = &model.distances {
+        json.key("distances");
+        distances.json(&mut json);
+    }
     json.end_object();
     json.finish()
 }

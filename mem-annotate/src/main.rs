@@ -1,12 +1,14 @@
-//! `mem_annotate`: shows which data objects of a program were missed, and in which steps its instructions walked over them.
+//! `mem_annotate`: shows which data objects of a program were missed, in which steps its instructions walked over them, and
+//! what caches of other sizes would miss.
 //!
-//! Reads what `grind --objects=yes` writes. The program never writes a file and never changes one; what it cannot read it names.
+//! Reads what `grind --objects=yes` and `grind --reuse-dist=exact` write. The program never writes a file and never changes one; what it cannot read it names.
 #![forbid(unsafe_code)]
 
 mod json;
 mod model;
 mod notation;
 mod options;
+mod reuse;
 mod source;
 mod text;
 

@@ -8,6 +8,8 @@ use anyhow::ensure;
 use cg_cli::options as cli;
 use cg_format::mem::{Kind, Mem, Object};
 
+use crate::reuse::Distances;
+
 /// A row of the report.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
@@ -38,6 +40,8 @@ pub(crate) struct Model {
     pub(crate) show: Vec<usize>,
     /// Those to sort by.
     pub(crate) sort: Vec<usize>,
+    /// Stack distances, of one file.
+    pub(crate) distances: Option<Distances>,
     /// Whether the instruction of each stream has no other one.
     pub(crate) alone: Vec<bool>,
 }
@@ -101,7 +105,7 @@ impl Model {
             }
         }
         let (show, sort) = ((0..totals.len()).collect(), mem.head.first_level().collect());
-        Ok(Self { mem, commands, totals, whole, rows, hidden: 0, show, sort, alone })
+        Ok(Self { mem, commands, totals, whole, rows, hidden: 0, show, sort, distances: None, alone })
     }
 
     /// Chooses events and objects. `sort` is by the sum of misses of the first level if it is not given.
@@ -115,10 +119,13 @@ impl Model {
         if let Some(show) = show {
             self.show = events("--show", show, &self.mem.head.events)?;
         }
+        if self.commands.len() == 1 {
+            self.distances = Distances::new(&self.mem, threshold);
+        }
         let by_sum = sort.is_none();
         match sort {
             Some(sort) => self.sort = events("--sort", sort, &self.mem.head.events)?,
-            None if self.sort.is_empty() => self.sort = vec![0],
+            None if self.sort.is_empty() && !self.totals.is_empty() => self.sort = vec![0],
             None => {}
         }
         let weights = |counts: &[i128]| -> Vec<i128> {

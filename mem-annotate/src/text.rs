@@ -35,6 +35,27 @@ pub(crate) struct Style {
 pub(crate) fn print(out: &mut dyn Write, model: &Model, style: &Style, sources: &mut Sources<'_>) -> io::Result<()> {
     metadata(out, model, style)?;
     let columns = Columns::new(model);
+    if !model.mem.head.events.is_empty() {
+        objects(out, model, style, sources, &columns)?;
+    }
+    match &model.distances {
+        Some(distances) => distances.print(out, &section)?,
+        None if model.mem.head.reuse.is_some() => {
+            writeln!(out, "Stack distances are shown of one file, and not compared\n")?;
+        }
+        None => {}
+    }
+    Ok(())
+}
+
+/// Everything about objects.
+fn objects(
+    out: &mut dyn Write,
+    model: &Model,
+    style: &Style,
+    sources: &mut Sources<'_>,
+    columns: &Columns,
+) -> io::Result<()> {
     section(out, "Summary")?;
     writeln!(out, "{}", columns.head(model, ""))?;
     writeln!(out)?;
@@ -63,7 +84,7 @@ pub(crate) fn print(out: &mut dyn Write, model: &Model, style: &Style, sources: 
         )?;
     }
     if style.annotate {
-        annotation(out, model, style, sources, &columns)?;
+        annotation(out, model, style, sources, columns)?;
     }
     Ok(())
 }
@@ -86,9 +107,11 @@ fn metadata(out: &mut dyn Write, model: &Model, style: &Style) -> io::Result<()>
     }
     model.mem.head.desc.iter().try_for_each(|line| writeln!(out, "{line}"))?;
     let names = |of: &[usize]| of.iter().map(|n| &*model.mem.head.events[*n]).collect::<Vec<_>>().join(" ");
-    writeln!(out, "Events recorded:  {}", model.mem.head.events.join(" "))?;
-    writeln!(out, "Events shown:     {}", names(&model.show))?;
-    writeln!(out, "Event sort order: {}", names(&model.sort))?;
+    if !model.mem.head.events.is_empty() {
+        writeln!(out, "Events recorded:  {}", model.mem.head.events.join(" "))?;
+        writeln!(out, "Events shown:     {}", names(&model.show))?;
+        writeln!(out, "Event sort order: {}", names(&model.sort))?;
+    }
     writeln!(out, "Threshold:        {}%", style.threshold)?;
     writeln!(out)
 }

@@ -5,6 +5,7 @@
 //! Invariants: a thread's records arrive in program order; a record is never cut in two; a site is announced before a record
 //! names it; memory is bounded, because the guest waits when the sink is behind.
 
+pub mod every;
 pub mod follow;
 pub mod objects;
 mod transfer;

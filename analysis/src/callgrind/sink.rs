@@ -14,7 +14,6 @@ mod meaning;
 mod mirrored;
 mod misses;
 mod process;
-mod repeated;
 mod simulated;
 mod thread;
 mod through;

@@ -7,13 +7,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
+use cg_format::mem::reuse::Reuse;
 use cg_format::mem::streams::Part;
 use cg_format::mem::{self, Head, Kind, Mem, StreamsHead};
 use grind_names::symbolizer::{Code, Place, Symbolizer, UNKNOWN};
 use grind_session::ProcessReport;
 use grind_symbols::sanitised;
 
-use super::{Found, Object, Site, Tally, streams};
+use super::{Found, Object, Site, Tally, distances, streams};
 
 /// What is counted of each object, in the order of [`Tally::misses`].
 pub const EVENTS: [&str; 4] = ["D1mr", "DLmr", "D1mw", "DLmw"];
@@ -28,29 +29,35 @@ struct Known {
     module: Vec<u8>,
 }
 
-/// The file of a process. `command` and `desc` are those of its profile.
+/// The file of a process; `found` of its objects, if they were asked for, and `distances`. `command` and `desc` are those of its profile.
 pub fn mem(
     report: &ProcessReport<'_>,
-    found: &Found,
+    found: Option<&Found>,
+    distances: Option<&distances::Found>,
     symbolizer: &mut dyn Symbolizer,
     command: &[u8],
     desc: &[Vec<u8>],
 ) -> Mem {
-    let places = places(report, found, symbolizer);
+    let (asked, none) = (found.is_some(), Found::default());
+    let found = found.unwrap_or(&none);
+    let all = sites(found).chain(distances.into_iter().flat_map(|found| found.sites.iter().map(|(site, _)| *site)));
+    let places = places(report, all, symbolizer);
     let mut all = Mem {
         head: Head {
             version: mem::VERSION,
             command: text(command),
             pid: report.pid,
             desc: desc.iter().map(|d| text(d)).collect(),
-            events: EVENTS.map(str::to_owned).into(),
+            events: if asked { EVENTS.map(str::to_owned).into() } else { Vec::new() },
             totals: Vec::new(),
             unknown_frees: found.unknown_frees,
             objects: 0,
             streams: found.streams.as_ref().map(|of| StreamsHead { count: 0, line: of.line, others: of.others }),
+            reuse: distances.map(distances::Found::head),
         },
         objects: Vec::new(),
         streams: Vec::new(),
+        reuse: Vec::new(),
     };
     let mut rows = vec![0; found.objects.len()];
     for (n, (object, tally)) in
@@ -68,6 +75,17 @@ pub fn mem(
         let instruction = numbers.get(&found.key.site).copied().unwrap_or(0);
         let stream = stream(found, rows[found.key.object as usize], line, executions, &places);
         all.streams.push(mem::streams::Stream { instruction, ..stream });
+    }
+    for (site, histogram) in distances.iter().flat_map(|found| &found.sites) {
+        let known = &places[site];
+        let bins = histogram.bins.iter().rposition(|n| *n > 0).map_or(0, |last| last + 1);
+        all.reuse.push(Reuse {
+            function: text(&known.function),
+            file: text(&known.file),
+            line: known.line.into(),
+            first: histogram.first,
+            bins: histogram.bins[..bins].into(),
+        });
     }
     all.finish();
     all
@@ -166,15 +184,23 @@ fn before(site: Site) -> Site {
     Site { addr: site.addr.wrapping_sub(1), ..site }
 }
 
-/// Where the sites of all objects are.
-fn places(report: &ProcessReport<'_>, found: &Found, symbolizer: &mut dyn Symbolizer) -> BTreeMap<Site, Known> {
+/// The sites of all objects.
+fn sites(found: &Found) -> impl Iterator<Item = Site> {
     let of_objects = found.objects.iter().filter_map(|(object, _)| match object {
         Object::Heap(site) => Some(before(*site)),
         Object::Stack(site) => Some(*site),
         _ => None,
     });
     let of_streams = found.streams.iter().flat_map(|found| found.streams.iter().map(|stream| stream.key.site));
-    let sites = of_objects.chain(of_streams);
+    of_objects.chain(of_streams)
+}
+
+/// Where sites are.
+fn places(
+    report: &ProcessReport<'_>,
+    sites: impl Iterator<Item = Site>,
+    symbolizer: &mut dyn Symbolizer,
+) -> BTreeMap<Site, Known> {
     let mut by_module: BTreeMap<u32, BTreeMap<u64, Site>> = BTreeMap::new();
     for site in sites {
         let module = report.modules.get(site.module as usize);

@@ -10,7 +10,7 @@ use cg_format::mem::streams::{Access, Grid};
 use rustc_hash::FxHashMap;
 
 use super::Site;
-use super::fold::{Fold, Folded};
+use cg_format::mem::fold::{Fold, Folded};
 
 /// How many streams are kept.
 const MOST: usize = 1 << 16;

@@ -4,6 +4,7 @@
 //! Every word is either understood or refused; nothing is skipped. Nothing here runs a program or writes a file.
 
 pub mod callgrind;
+pub mod distances;
 mod foreign;
 pub mod levels;
 pub mod sources;
@@ -142,6 +143,8 @@ pub struct Options {
     pub objects: bool,
     /// Their misses are told as streams, too.
     pub streams: bool,
+    /// Stack distances.
+    pub distances: distances::Wanted,
     /// The file of data objects.
     pub mem_out_file: Option<Template>,
     /// Whether branch prediction is simulated.
@@ -230,6 +233,7 @@ impl Options {
             cache_sim: false,
             objects: false,
             streams: false,
+            distances: distances::Wanted::default(),
             mem_out_file: None,
             branch_sim: false,
             cycle_estimation: false,

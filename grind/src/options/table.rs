@@ -13,7 +13,7 @@ use grind_isa::cpuid::CpuModel;
 use grind_session::Beside;
 
 use super::value::{Kind, Value};
-use super::{LogTarget, Options, Wrong, levels};
+use super::{LogTarget, Options, Wrong, distances, levels};
 use crate::attach;
 
 /// Changes the options as a value says; the error is the lines to show.
@@ -375,6 +375,21 @@ pub static OPTIONS: &[Opt] = &[
         "with --objects=yes: in which steps each instruction walks over what it misses (misses), in the file of data objects",
     ),
     opt(
+        &["--reuse-dist"],
+        distances::WHICH,
+        Role::Tool(distances::which),
+        "no",
+        "find the stack distance of every data access, which says what a cache of any size would miss (exact), in the file of data \
+         objects; slow: every access is told, and contexts of the statistics are not told apart",
+    ),
+    opt(
+        &["--reuse-sample"],
+        distances::RATE,
+        Role::Tool(distances::rate),
+        "0",
+        "with --reuse-dist=exact: an estimate from one line of so many (a power of two); 0: all lines",
+    ),
+    opt(
         &["--mem-out-file"],
         Kind::Text("file"),
         Role::Tool(|o, v| {
@@ -382,7 +397,7 @@ pub static OPTIONS: &[Opt] = &[
             Ok(())
         }),
         "mem.out.%p",
-        "with --objects=yes: the file of data objects, JSON lines; FILE.data beside it is a profile of them for cg_annotate; %p, %n, %q{VAR}, %r and %% as in --log-file",
+        "with --objects=yes or --reuse-dist=exact: the file of data objects and distances, JSON lines; FILE.data beside it is a profile of them for cg_annotate; %p, %n, %q{VAR}, %r and %% as in --log-file",
     ),
     opt(
         &["--branch-sim"],

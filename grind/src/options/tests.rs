@@ -132,6 +132,12 @@ fn caches_are_chosen() {
     assert!(o.objects && !o.streams && !o.mem_out_file().has_pid());
     let (o, _) = run(&["--objects=yes", "--streams=misses", "x"]);
     assert!(o.objects && o.streams);
+    assert_eq!(o.distances, distances::Wanted::default());
+    let (o, _) = run(&["--reuse-dist=exact", "--reuse-sample=64", "x"]);
+    assert_eq!(o.distances, distances::Wanted { exact: true, sample: Some(64) });
+    let (o, _) = run(&["--reuse-dist=exact", "--reuse-dist=no", "--reuse-sample=8", "--reuse-sample=0", "x"]);
+    assert_eq!(o.distances, distances::Wanted::default());
+    assert!(error(&["--reuse-sample=12", "x"]).contains("another power of two"));
     let (o, _) = run(&["--cache-sim=yes", "--branch-sim=yes", "--I1=1024,2,32", "--D1=64,1,16", "--LL=4096,4,64", "x"]);
     let cache = |size, assoc, line| cg_sim::Geometry::new(size, assoc, line).ok();
     assert_eq!((o.cache_sim, o.branch_sim), (true, true));

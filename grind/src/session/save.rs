@@ -111,12 +111,13 @@ impl Runner<'_> {
         self.user(pid, &format!("\nProfile: {name}{more}\nTo read it: {reader} {name}"));
     }
 
-    /// The data objects of a process that has ended.
-    pub(super) fn objects(&mut self, report: &ProcessReport<'_>, found: &objects::Found) -> Mem {
+    /// The data objects and distances of a process that has ended.
+    pub(super) fn objects(&mut self, report: &ProcessReport<'_>, found: &Found) -> Mem {
         let mut desc = self.simulation.descriptions();
         desc.extend(self.broken.as_ref().map(|what| broken::description(what)));
         let command = self.processes.get(&report.pid).map(|p| dump::command(&p.args)).unwrap_or_default();
-        objects::report::mem(report, found, &mut *self.symbolizer, &command, &desc)
+        let objects = self.watchers.is_some().then_some(&found.objects);
+        objects::report::mem(report, objects, found.distances.as_ref(), &mut *self.symbolizer, &command, &desc)
     }
 
     /// Writes the data objects, beside them the same as a profile, and tells where they are.
@@ -129,6 +130,8 @@ impl Runner<'_> {
         let mut beside = path.clone().into_os_string();
         beside.push(".data");
         match objects.profile() {
+            // Without objects it would be empty.
+            _ if self.watchers.is_none() => {}
             Ok(profile) => {
                 let _ = self.save(pid, &profile, Path::new(&beside));
             }
@@ -145,7 +148,8 @@ impl Runner<'_> {
         }
         if self.options.verbosity > 0 && self.invocation == Invocation::Grind {
             let name = command_line(&[path.into_os_string()]);
-            self.user(pid, &format!("\nData objects: {name}\nTo read them: mem_annotate {name}"));
+            let what = if self.watchers.is_some() { "Data objects" } else { "Stack distances" };
+            self.user(pid, &format!("\n{what}: {name}\nTo read them: mem_annotate {name}"));
         }
     }
 

@@ -5,6 +5,7 @@
 use cg_sim::beyond::{Ask, Request};
 use cg_sim::writeback::WriteBackLastLevel;
 use cg_sim::{Beyond, Geometries, LastLevel, Levels};
+use grind_trace::every::Told;
 use grind_trace::{Done, Site, SiteKind};
 use grind_types::own_memory;
 
@@ -98,6 +99,8 @@ pub(super) struct Simulated {
     /// Bytes of the widest access.
     pub(super) most: u16,
     pub(super) known: Vec<Known>,
+    /// The same for every access, where first levels are simulated here.
+    pub(super) told: Vec<Told>,
     /// By place: the counters of misses that the last level, memory, and memory after a line was written back have answered.
     pub(super) counters: Vec<[u32; 3]>,
     /// The shapes of first-level caches that are simulated here, and not by the program itself.
@@ -117,7 +120,15 @@ impl Simulated {
         };
         let most = caches.map_or(u32::MAX, Geometries::min_line).min(u16::MAX.into()) as u16;
         let shapes = caches.filter(|_| settings.simulate_wb).copied();
-        Self { empty: Box::new(last.clone()), last, most, known: Vec::new(), counters: Vec::new(), shapes }
+        Self {
+            empty: Box::new(last.clone()),
+            last,
+            most,
+            known: Vec::new(),
+            told: Vec::new(),
+            counters: Vec::new(),
+            shapes,
+        }
     }
 
     /// Instrumentation is switched off.
@@ -151,6 +162,9 @@ impl Simulated {
     /// Learns of more sites.
     pub(super) fn pull_stack(&mut self, sites: &[Site]) {
         let most = self.most;
+        if self.shapes.is_some() {
+            self.told.extend(sites.iter().map(|site| Told::new(site.kind, site.len)));
+        }
         self.known.extend(sites.iter().map(|site| {
             let (what, missed, size) = match site.kind {
                 SiteKind::Fetch | SiteKind::CodeLine { .. } => (What::Fetch, Missed::Fetch, site.len.into()),

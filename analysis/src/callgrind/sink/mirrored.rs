@@ -9,6 +9,7 @@
 
 use cg_calls::{Calls, Each};
 use cg_sim::beyond::Ask;
+use grind_trace::every::repeated::repeated;
 use grind_trace::follow::{self, FRAME_TOLD, FRAME_WORDS, NO_CALL_EDGE, Names};
 use grind_trace::{Done, SiteKind};
 use grind_types::own_memory;
@@ -18,7 +19,6 @@ use super::chains::{self, Kept};
 use super::last_level::{self, Known, Last, Simulated, What};
 use super::meaning::word;
 use super::process::Process;
-use super::repeated::repeated;
 use super::thread::Thread;
 use super::{Recorder, Space};
 use crate::callgrind::columns::{Columns, Depth, Missed};

@@ -6,6 +6,7 @@
 //! what runs changes where a block has been told. What the simulation keeps (the last level) goes on while nothing is
 //! collected; only instrumentation that is switched off empties it, as in the reference.
 
+use grind_trace::every::repeated::repeated;
 use grind_trace::{Done, SiteKind};
 
 use super::super::code::Catalogue;
@@ -14,7 +15,6 @@ use super::last_level::{Simulated, What};
 use super::meaning::{NOTHING, word};
 use super::misses::{spend, told};
 use super::process::Process;
-use super::repeated::repeated;
 use super::thread::Thread;
 use crate::callgrind::columns::Depth;
 
@@ -46,7 +46,8 @@ impl Process {
     ) -> &'w [u32] {
         let mut rest = words;
         loop {
-            if t.pause == u64::MAX {
+            // Where every access is told, hardly two records of calls follow one another.
+            if t.pause == u64::MAX && simulated.shapes.is_none() {
                 let done = match self.columns.stride {
                     5 => self.fast::<5>(simulated, t, catalogue, rest),
                     9 => self.fast::<9>(simulated, t, catalogue, rest),

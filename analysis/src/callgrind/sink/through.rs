@@ -6,16 +6,15 @@
 //! same lines hit, and change nothing: they are left out.
 
 use cg_sim::writeback::{Action, Outcome, WriteThrough};
-use grind_trace::{Done, SiteKind, Special};
+use grind_trace::every::members;
+use grind_trace::every::repeated::elements;
+use grind_trace::{Done, SiteKind, Special, Target};
 
 use super::super::code::Catalogue;
 use super::Space;
 use super::last_level::{Last, Simulated};
-use super::meaning::word;
 use super::process::Process;
-use super::repeated::elements;
 use super::thread::Thread;
-use crate::callgrind::columns::Missed;
 
 impl Process {
     /// What a record tells of fetches and accesses; `record` begins with the site's number.
@@ -28,22 +27,24 @@ impl Process {
         record: &[u32],
     ) {
         let Some(&number) = record.first() else { return };
-        let mut touch = |site: u32, addr: u64, size: u16| {
-            let outcome = touch(simulated, t, site, addr, size);
+        // Taken out, so that what is missed can be counted meanwhile.
+        let told = std::mem::take(&mut simulated.told);
+        let most = simulated.most;
+        let mut touch = |action: Action, site: u32, addr: u64, size: u16| {
+            let outcome = touch(simulated, t, action, addr, size);
             if outcome != Outcome::L1 {
                 self.missed(simulated, t, catalogue, site, outcome.into());
             }
         };
         let site = space.sites[number as usize];
         match site.kind {
-            SiteKind::Stretch { members, .. } => {
-                touch(number, site.addr.0, site.len.into());
-                let bases = record[1..].as_chunks::<2>().0;
-                for at in (number + 1..).take(members.into()) {
-                    let SiteKind::Member { group, offset, size, .. } = space.sites[at as usize].kind else { return };
-                    let Some([low, high]) = bases.get(usize::from(group)) else { return };
-                    touch(at, word(*low, *high).wrapping_add(offset.into()), size);
-                }
+            SiteKind::Stretch { members: n, .. } => {
+                touch(Action::Fetch, number, site.addr.0, site.len.into());
+                let from = number as usize + 1;
+                let behind = told.get(from..from + usize::from(n)).unwrap_or_default();
+                members(behind, number + 1, &record[1..], |made| {
+                    touch(data(made.done), made.site, made.addr, made.size);
+                });
             }
             SiteKind::Special { index, .. } => {
                 for made in space.specials.get(index as usize).map(|s: &Special| s.touches(record)).unwrap_or_default()
@@ -53,28 +54,31 @@ impl Process {
                         Done::Write => number + 2,
                         Done::Modify => number + 3,
                     };
-                    touch(at, made.address, u16::try_from(made.size).unwrap_or(u16::MAX));
+                    let size = u16::try_from(made.size).unwrap_or(u16::MAX).min(most);
+                    touch(data(made.done), at, made.address, size);
                 }
             }
-            SiteKind::Repeated { size, .. } => {
+            SiteKind::Repeated { size, target, .. } => {
                 elements(site.kind, record, |at_target, addr| {
-                    touch(number + 1 + u32::from(at_target), addr, size.into())
+                    let action = if at_target && target == Target::Write { Action::Write } else { Action::Read };
+                    touch(action, number + 1 + u32::from(at_target), addr, size.into());
                 });
             }
             _ => {}
         }
+        simulated.told = told;
     }
 }
 
-/// Accesses `size` bytes on behalf of a site.
-fn touch(simulated: &mut Simulated, t: &mut Thread, site: u32, addr: u64, size: u16) -> Outcome {
+/// What an access does to a cache of data.
+fn data(done: Done) -> Action {
+    if done == Done::Read { Action::Read } else { Action::Write }
+}
+
+/// Accesses `size` bytes.
+#[inline(always)]
+fn touch(simulated: &mut Simulated, t: &mut Thread, action: Action, addr: u64, size: u16) -> Outcome {
     let (Some(shapes), Last::Elaborate(level)) = (&simulated.shapes, &mut simulated.last) else { return Outcome::L1 };
-    let action = match simulated.known[site as usize].missed {
-        Missed::Fetch => Action::Fetch,
-        Missed::Write => Action::Write,
-        Missed::Read | Missed::Conditional | Missed::Indirect => Action::Read,
-    };
     let caches = t.through.get_or_insert_with(|| Box::new(WriteThrough::new(shapes)));
-    let size = if action == Action::Fetch { size } else { size.min(simulated.most) };
     caches.access(level, action, addr, size.into())
 }

@@ -6,6 +6,7 @@
 use cg_sim::usage::{Usage, UsageLastLevel};
 use cg_sim::writeback::Outcome;
 use cg_sim::{Port, Served};
+use grind_trace::every::repeated::{elements, repeated};
 use grind_trace::{
     CODE_WAY, Done, LINE_USED, LINES_REPLACED, LineReplaced, REPLACED_WORDS, SiteKind, Special, USED_WORDS,
 };
@@ -16,7 +17,6 @@ use super::cache_lines::{Accessing, Group, Member, NO_COUNTER, Stretch, Used, Wh
 use super::meaning::{Kind, NOTHING, word};
 use super::misses::told as tell;
 use super::process::Process;
-use super::repeated::{elements, repeated};
 use super::thread::Thread;
 use crate::callgrind::columns::Missed;
 

@@ -8,7 +8,7 @@
 //! Invariants: a part is never changed in a way that changes the addresses that it has; the sum of misses of all parts and of what was
 //! given up is the number of addresses.
 
-use cg_format::mem::streams::{Grid, LEVELS, Level, PARTS, Part, Walk};
+use super::streams::{Grid, LEVELS, Level, PARTS, Part, Walk};
 
 /// How many parts there are room for while more may come. The last [`FRESH`] of them may yet become a run.
 const ROOM: usize = 20;

@@ -2,12 +2,16 @@
 //!
 //! Invariant: registers of 32 bits wrap around as the instruction lets them.
 
-use grind_trace::{SiteKind, Target};
+use crate::{SiteKind, Target};
 
-use super::meaning::word;
+#[inline]
+fn word(low: u32, high: u32) -> u64 {
+    u64::from(low) | u64::from(high) << 32
+}
 
 /// How often a repeated instruction has accessed memory: reads and writes.
-pub(super) fn repeated(kind: SiteKind, record: &[u32]) -> [u64; 2] {
+#[must_use]
+pub fn repeated(kind: SiteKind, record: &[u32]) -> [u64; 2] {
     let SiteKind::Repeated { source, target, narrow, .. } = kind else { return [0; 2] };
     let mask = if narrow { u64::from(u32::MAX) } else { u64::MAX };
     let count = |n: usize| word(record[n], record[n + 1]) & mask;
@@ -17,7 +21,7 @@ pub(super) fn repeated(kind: SiteKind, record: &[u32]) -> [u64; 2] {
 }
 
 /// Calls `each` for every access of a repeated instruction, in program order: whether it is at \[rdi\], and its address.
-pub(super) fn elements(kind: SiteKind, record: &[u32], mut each: impl FnMut(bool, u64)) {
+pub fn elements(kind: SiteKind, record: &[u32], mut each: impl FnMut(bool, u64)) {
     let SiteKind::Repeated { size, source, target, target_first, narrow } = kind else { return };
     let mask = if narrow { u64::from(u32::MAX) } else { u64::MAX };
     let [count, mut from, mut to, left, from_after, to_after] =

@@ -1,0 +1,296 @@
+//! Records of a run in which every access is told: stack distances of the data accesses of each thread, and the first-level caches,
+//! which the program does not simulate by itself then.
+//!
+//! Each thread has caches and a stack of its own, so that what it counts does not depend on when others run. Invariants: accesses
+//! are gone through in program order, an instruction's fetch before its accesses; every access that is told has exactly one
+//! place in a histogram, unless only a sample of lines is looked at. Fetches that follow another one from the same line hit,
+//! and change nothing: they are left out.
+
+use std::collections::HashMap;
+
+use cg_sim::beyond::{Answer, Ask, Request};
+use cg_sim::distance::{Histogram, LruStack, Sample};
+use cg_sim::{Geometries, Level1, Port};
+use grind_trace::every::repeated::elements;
+use grind_trace::every::{Told, Touched, members};
+use grind_trace::{CONTEXT_SITE, CONTEXT_WORDS, Done, Site, SiteKind, Target};
+
+use super::{BeyondFirst, Nobody, Process, Sites, accesses, missed_object};
+use crate::counts::EventCounts;
+use crate::objects;
+use crate::objects::distances::{self, Wanted};
+
+/// How many bins lie beside one another, for those distances that most accesses have.
+const NEAR: usize = 7;
+
+/// Distances by site.
+#[derive(Clone, Debug, Default)]
+struct Tallies {
+    /// The first bins of each site, and the lines that are new.
+    near: Vec<[u64; NEAR + 1]>,
+    /// Those beyond.
+    far: Vec<Option<Box<Histogram>>>,
+}
+
+impl Tallies {
+    fn resize(&mut self, sites: usize) {
+        self.near.resize(sites, [0; NEAR + 1]);
+        self.far.resize(sites, None);
+    }
+
+    #[inline]
+    fn add(&mut self, site: u32, distance: Option<u64>) {
+        let near = &mut self.near[site as usize];
+        match distance {
+            None => near[NEAR] += 1,
+            Some(distance) if distance < 1 << (NEAR - 1) => near[cg_sim::distance::bin(distance)] += 1,
+            Some(_) => self.far[site as usize].get_or_insert_default().add(distance),
+        }
+    }
+
+    fn of(&self, site: usize) -> Histogram {
+        let mut all = self.far[site].as_deref().copied().unwrap_or_default();
+        let [near @ .., first] = &self.near[site];
+        all.bins[..NEAR].copy_from_slice(near);
+        all.first = *first;
+        all
+    }
+}
+
+/// What a thread has of its own.
+#[derive(Clone, Debug)]
+struct Thread {
+    stack: LruStack,
+    first: Option<Box<Level1>>,
+}
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub(super) struct Every {
+    wanted: Wanted,
+    caches: Option<Geometries>,
+    /// Bytes of the widest access.
+    most: u16,
+    line_bits: u32,
+    threads: HashMap<i32, Thread>,
+    tallies: Tallies,
+}
+
+impl Every {
+    /// Nothing has been accessed so far.
+    pub(super) fn new(wanted: Wanted, caches: Option<Geometries>) -> Self {
+        let most = caches.as_ref().map_or(wanted.line, Geometries::min_line).min(u32::from(u16::MAX)) as u16;
+        let (threads, tallies) = (HashMap::new(), Tallies::default());
+        Self { wanted, caches, most, line_bits: wanted.line.trailing_zeros(), threads, tallies }
+    }
+
+    /// Keeps only what a child has that thread `tid` has created.
+    pub(super) fn forked(&mut self, tid: i32, child: i32) {
+        let thread = self.threads.remove(&tid);
+        self.threads.clear();
+        self.threads.extend(thread.map(|t| (child, t)));
+    }
+
+    /// Nothing has been found so far; what threads have of their own is as it is.
+    pub(super) fn forget(&mut self) {
+        self.tallies = Tallies::default();
+    }
+
+    pub(super) fn thread_ended(&mut self, tid: i32) {
+        self.threads.remove(&tid);
+    }
+
+    /// What was found, by instruction.
+    pub(super) fn found(&self, sites: &[Site]) -> distances::Found {
+        let mut found: HashMap<objects::Site, Histogram> = HashMap::new();
+        for (n, site) in sites.iter().enumerate().take(self.tallies.near.len()) {
+            let histogram = self.tallies.of(n);
+            if histogram != Histogram::default() {
+                let at = objects::Site { module: site.module, addr: site.addr.0 };
+                found.entry(at).or_default().merge(&histogram);
+            }
+        }
+        distances::Found { wanted: self.wanted, sites: found.into_iter().collect() }
+    }
+}
+
+impl Thread {
+    fn new(caches: Option<&Geometries>) -> Self {
+        Self { stack: LruStack::new(), first: caches.map(|caches| Box::new(Level1::new(caches))) }
+    }
+
+    /// Uses the lines of an access. `None`: its first one is not looked at. An access to several is as far away as the farthest of
+    /// them.
+    #[inline(always)]
+    fn distance(&mut self, sample: Sample, line_bits: u32, addr: u64, size: u16) -> Option<Option<u64>> {
+        let first = addr >> line_bits;
+        let last = addr.wrapping_add(u64::from(size.max(1)) - 1) >> line_bits;
+        let taken = sample.takes(first);
+        let mut farthest = if taken { self.stack.touch(first) } else { None };
+        if first != last {
+            farthest = self.others(sample, [first, last], u64::MAX >> line_bits, taken, farthest);
+        }
+        taken.then(|| farthest.map(|distance| sample.scaled(distance)))
+    }
+
+    /// The lines behind the first one, where they are more, or lie at the end of the address space.
+    #[cold]
+    fn others(
+        &mut self,
+        sample: Sample,
+        [first, last]: [u64; 2],
+        end: u64,
+        taken: bool,
+        mut farthest: Option<u64>,
+    ) -> Option<u64> {
+        let mut line = first;
+        while line != last {
+            line = if line == end { 0 } else { line + 1 };
+            if sample.takes(line) {
+                let distance = self.stack.touch(line);
+                // A line that is new is farther than any other.
+                farthest = if taken { farthest.zip(distance).map(|(a, b)| a.max(b)) } else { farthest };
+            }
+        }
+        farthest
+    }
+}
+
+/// What `tid` has recorded.
+pub(super) fn records(p: &mut Process, sites: &Sites, tid: i32, words: &[u32]) {
+    let Some(mut every) = p.every.take() else { return };
+    every.tallies.resize(sites.all.len());
+    let mut thread = every.threads.remove(&tid).unwrap_or_else(|| Thread::new(every.caches.as_ref()));
+    let mut beyond = std::mem::take(&mut p.beyond);
+    match &mut beyond {
+        BeyondFirst::Nothing => go_through(p, &mut every, &mut thread, sites, &mut Nobody, words),
+        BeyondFirst::Plain(last_level) => go_through(p, &mut every, &mut thread, sites, last_level, words),
+        BeyondFirst::Deep(levels) => {
+            levels.run(tid);
+            p.second.resize(if levels.second() { sites.hot.len() } else { 0 }, 0);
+            go_through(p, &mut every, &mut thread, sites, &mut **levels, words);
+        }
+    }
+    p.beyond = beyond;
+    every.threads.insert(tid, thread);
+    p.every = Some(every);
+}
+
+fn go_through(
+    p: &mut Process,
+    every: &mut Every,
+    thread: &mut Thread,
+    sites: &Sites,
+    asked: &mut impl Ask,
+    words: &[u32],
+) {
+    let Every { wanted, tallies, line_bits, most, .. } = every;
+    let mut rare = std::mem::take(&mut p.rare);
+    let mut seen =
+        Seen { sample: wanted.sample, line_bits: *line_bits, most: *most, tallies, thread, sites, asked, process: p };
+    let mut rest = words;
+    while let Some((&number, operands)) = rest.split_first() {
+        let Some(told) = sites.told.get(number as usize) else {
+            let behind = match number {
+                CONTEXT_SITE => rest.get(CONTEXT_WORDS..),
+                _ => seen.process.objects.as_mut().and_then(|objects| objects.record(rest)),
+            };
+            rest = behind.unwrap_or_default();
+            continue;
+        };
+        if let Told::Stretch { groups, members: n, len } = *told {
+            let Some((bases, behind)) = operands.split_at_checked(2 * usize::from(groups)) else { break };
+            rest = behind;
+            seen.fetch(number, len);
+            let from = number as usize + 1;
+            let told = sites.told.get(from..from + usize::from(n)).unwrap_or_default();
+            members(told, number + 1, bases, |touched| seen.touch(touched));
+            continue;
+        }
+        let kind = sites.all[number as usize].kind;
+        let Some((record, behind)) = rest.split_at_checked(kind.words()) else { break };
+        rest = behind;
+        seen.other(number, kind, record, &mut rare);
+    }
+    p.rare = rare;
+}
+
+/// What a thread's accesses are shown to.
+struct Seen<'a, A> {
+    sample: Sample,
+    line_bits: u32,
+    most: u16,
+    tallies: &'a mut Tallies,
+    thread: &'a mut Thread,
+    sites: &'a Sites,
+    asked: &'a mut A,
+    process: &'a mut Process,
+}
+
+impl<A: Ask> Seen<'_, A> {
+    #[inline(always)]
+    fn fetch(&mut self, site: u32, len: u8) {
+        if let Some(first) = &mut self.thread.first {
+            let addr = self.sites.hot[site as usize].addr;
+            if first.misses(Port::Fetch, addr, len.into()) {
+                self.missed(site, addr, len.into(), false);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn touch(&mut self, Touched { site, addr, size, .. }: Touched) {
+        if let Some(distance) = self.thread.distance(self.sample, self.line_bits, addr, size) {
+            self.tallies.add(site, distance);
+        }
+        if let Some(first) = &mut self.thread.first
+            && first.misses(Port::Data, addr, size.into())
+        {
+            self.missed(site, addr, size, true);
+        }
+    }
+
+    #[inline(never)]
+    fn missed(&mut self, site: u32, addr: u64, size: u16, data: bool) {
+        let (p, n) = (&mut *self.process, site as usize);
+        let instruction = self.sites.hot[n].addr;
+        let answer = self.asked.ask(Request { instruction, addr, size: size.into(), data });
+        p.tallies[n].0[0] += 1;
+        p.tallies[n].0[1] += u64::from(answer == Answer::Memory);
+        if self.asked.second() {
+            p.second[n] += u64::from(answer != Answer::Second);
+        }
+        if let Some(objects) = p.objects.as_mut().filter(|_| data) {
+            missed_object(objects, self.sites, site, addr, size, answer == Answer::Memory);
+        }
+    }
+
+    /// Records that are none of stretches.
+    fn other(&mut self, number: u32, kind: SiteKind, record: &[u32], rare: &mut HashMap<u32, EventCounts>) {
+        let most = self.most;
+        match kind {
+            SiteKind::Conditional | SiteKind::Indirect => self.process.tallies[number as usize].0[0] += 1,
+            SiteKind::Special { index, .. } => {
+                let made = self.sites.specials.get(index as usize).map(|s| s.touches(record));
+                for made in made.unwrap_or_default() {
+                    let (behind, done) = match made.done {
+                        Done::Read => (1, Done::Read),
+                        Done::Write => (2, Done::Write),
+                        Done::Modify => (3, Done::Modify),
+                    };
+                    let size = u16::try_from(made.size).unwrap_or(u16::MAX).min(most);
+                    self.touch(Touched { site: number + behind, done, addr: made.address, size });
+                }
+                accesses(kind, record, &self.sites.specials, rare.entry(number).or_default());
+            }
+            SiteKind::Repeated { size, target, .. } => {
+                elements(kind, record, |at_target, addr| {
+                    let done = if at_target && target == Target::Write { Done::Write } else { Done::Read };
+                    self.touch(Touched { site: number + 1 + u32::from(at_target), done, addr, size: size.into() });
+                });
+                accesses(kind, record, &self.sites.specials, rare.entry(number).or_default());
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Stack distances: how many other lines a thread has accessed since it accessed a line last, by line of the source.
+//!
+//! A cache of one set that holds `2^n` lines and replaces the one used longest ago misses the accesses of bins behind `n`, and
+//! those of lines that are new: [`Reuse::misses`]. Nothing here panics, whatever the numbers.
+
+use serde::{Deserialize, Serialize};
+
+/// The most bins: one for distance 0, then one for each power of two.
+pub const BINS: usize = 40;
+
+/// What the first line says of stack distances.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReuseHead {
+    /// How many rows there are.
+    pub count: usize,
+    /// Bytes of a line.
+    pub line: u64,
+    /// One of so many lines was looked at; 1: all of them.
+    pub sample: u64,
+    /// The accesses that are in the rows.
+    pub accesses: u64,
+}
+
+/// The accesses of a line of the source.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reuse {
+    /// The function.
+    #[serde(rename = "reuse")]
+    pub function: String,
+    /// The source file.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub file: String,
+    /// Its line.
+    #[serde(default, skip_serializing_if = "super::is_zero")]
+    pub line: u64,
+    /// Accesses to lines that the thread had not accessed before.
+    #[serde(default, skip_serializing_if = "super::is_zero")]
+    pub first: u64,
+    /// By distance in lines: 0, 1, 2 and 3, 4 to 7, and so on; without zeros at the end.
+    pub bins: Vec<u64>,
+}
+
+impl Reuse {
+    /// All its accesses; at most `u64::MAX`.
+    #[must_use]
+    pub fn accesses(&self) -> u64 {
+        self.bins.iter().fold(self.first, |sum, n| sum.saturating_add(*n))
+    }
+
+    /// What a cache of `2^bits` lines, all in one set, would miss of them.
+    #[must_use]
+    pub fn misses(&self, bits: u32) -> u64 {
+        self.bins.iter().skip(bits as usize + 1).fold(self.first, |sum, n| sum.saturating_add(*n))
+    }
+
+    /// Adds what another one has.
+    pub fn add(&mut self, other: &Self) {
+        self.bins.resize(self.bins.len().max(other.bins.len()), 0);
+        super::add(&mut self.bins, &other.bins);
+        self.first = self.first.saturating_add(other.first);
+    }
+
+    /// What is wrong with it, if anything.
+    pub(super) fn problem(&self) -> Option<&'static str> {
+        match self.bins.iter().try_fold(self.first, |sum, n| sum.checked_add(*n)) {
+            _ if self.bins.len() > BINS => Some("there are too many distances"),
+            None => Some("counts are too large"),
+            Some(0) => Some("it has no accesses"),
+            Some(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn misses_are_what_lies_beyond() {
+        let row = Reuse { first: 3, bins: vec![100, 20, 10, 5], ..Reuse::default() };
+        // Distances 0; 1; 2 and 3; 4 to 7.
+        assert_eq!([0, 1, 2, 3, 40].map(|bits| row.misses(bits)), [38, 18, 8, 3, 3]);
+        assert_eq!(row.accesses(), 138);
+        let mut sum = Reuse { first: u64::MAX, ..Reuse::default() };
+        sum.add(&row);
+        assert_eq!((sum.accesses(), sum.bins.clone()), (u64::MAX, row.bins.clone()));
+        assert!(row.problem().is_none() && sum.problem().is_some() && Reuse::default().problem().is_some());
+        assert!(Reuse { bins: vec![1; BINS + 1], ..row }.problem().is_some());
+    }
+}

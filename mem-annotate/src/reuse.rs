@@ -1,0 +1,250 @@
+//! Stack distances as they are shown: what caches of some sizes would miss, of the program, its functions and its lines.
+//!
+//! Whatever is left out is said. Sums are those of the file; nothing is estimated but where the file itself tells of a sample.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use cg_cli::json::Json;
+use cg_format::mem::Mem;
+use cg_format::mem::reuse::{Reuse, ReuseHead};
+
+use cg_format::show::commas as thousands;
+
+/// The smallest and the largest cache in the table, as powers of two in bytes.
+const SIZES: std::ops::RangeInclusive<u32> = 12..=26;
+
+/// Those that functions and lines are shown for.
+const FEW: [u32; 5] = [12, 15, 18, 21, 24];
+
+/// By whose misses rows are ordered, and which are below the threshold.
+const ORDER: u32 = 15;
+
+/// Rows of a kind, the most important first, and how many more there are.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    pub(crate) shown: Vec<Reuse>,
+    pub(crate) hidden: usize,
+}
+
+/// See the module's description.
+#[derive(Debug)]
+pub(crate) struct Distances {
+    pub(crate) head: ReuseHead,
+    pub(crate) program: Reuse,
+    pub(crate) functions: Rows,
+    pub(crate) lines: Rows,
+}
+
+/// As the power of two of lines, a cache of 2^`size` bytes; one that is smaller than a line has one.
+fn lines(head: &ReuseHead, size: u32) -> u32 {
+    size.saturating_sub(head.line.max(1).ilog2())
+}
+
+/// `32K`.
+fn size_name(size: u32) -> String {
+    if size < 20 { format!("{}K", 1 << (size - 10)) } else { format!("{}M", 1 << (size - 20)) }
+}
+
+impl Distances {
+    /// Those of a file, if it has any: rows with at least `threshold` percent of what a cache of 32 KiB would miss (of the accesses,
+    /// if that is nothing).
+    pub(crate) fn new(mem: &Mem, threshold: f64) -> Option<Self> {
+        let head = mem.head.reuse.clone()?;
+        let mut program = Reuse::default();
+        let mut functions: BTreeMap<(&str, &str), Reuse> = BTreeMap::new();
+        for row in &mem.reuse {
+            program.add(row);
+            let new = || Reuse { function: row.function.clone(), file: row.file.clone(), ..Reuse::default() };
+            functions.entry((&row.file, &row.function)).or_insert_with(new).add(row);
+        }
+        let missed = |row: &Reuse| row.misses(lines(&head, ORDER));
+        let weight = |row: &Reuse| if missed(&program) > 0 { missed(row) } else { row.accesses() };
+        let whole = weight(&program) as f64;
+        let choose = |mut all: Vec<Reuse>| {
+            let before = all.len();
+            all.retain(|row| weight(row) > 0 && weight(row) as f64 * 100.0 >= threshold * whole);
+            all.sort_by_key(|row| std::cmp::Reverse((weight(row), row.accesses())));
+            Rows { hidden: before - all.len(), shown: all }
+        };
+        let (functions, lines) = (choose(functions.into_values().collect()), choose(mem.reuse.clone()));
+        Some(Self { head, program, functions, lines })
+    }
+
+    /// What stands behind a heading where only a sample of lines was looked at.
+    fn sampled(&self) -> String {
+        match self.head.sample {
+            0 | 1 => String::new(),
+            rate => format!(", sampled 1/{rate}"),
+        }
+    }
+
+    /// A count of the sample as one of all.
+    fn scaled(&self, n: u64) -> u64 {
+        n.saturating_mul(self.head.sample.max(1))
+    }
+
+    /// The sections of the report.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub(crate) fn print(
+        &self,
+        out: &mut dyn Write,
+        section: &dyn Fn(&mut dyn Write, &str) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let (line, sampled) = (self.head.line, self.sampled());
+        section(out, &format!("Misses by cache size{sampled}"))?;
+        writeln!(out, "Each thread's data accesses in a fully associative LRU cache, lines of {line} bytes\n")?;
+        let all = self.program.accesses();
+        let share = |n: u64| n as f64 * 100.0 / (all.max(1)) as f64;
+        let mut table = vec![("accesses".to_owned(), all)];
+        table.extend(SIZES.map(|size| (size_name(size), self.program.misses(lines(&self.head, size)))));
+        table.push(("any (first)".to_owned(), self.program.first));
+        self.table(out, &table, &share)?;
+        section(out, &format!("Distances{sampled}"))?;
+        writeln!(out, "Other lines that the thread has accessed since it accessed the line last\n")?;
+        let bins = self.program.bins.iter().enumerate().map(|(bin, n)| (range(bin), *n));
+        let mut table: Vec<_> = bins.filter(|(_, n)| *n > 0).collect();
+        table.push(("first".to_owned(), self.program.first));
+        self.table(out, &table, &share)?;
+        for (what, rows) in [("function", &self.functions), ("line", &self.lines)] {
+            section(out, &format!("Misses by {what} and cache size{sampled}"))?;
+            self.rows(out, what, rows)?;
+        }
+        Ok(())
+    }
+
+    fn table(&self, out: &mut dyn Write, rows: &[(String, u64)], share: &dyn Fn(u64) -> f64) -> io::Result<()> {
+        let names = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        let text = |n: u64| thousands(self.scaled(n).into());
+        let counts = rows.iter().map(|(_, n)| text(*n).len()).max().unwrap_or(0);
+        for (name, n) in rows {
+            writeln!(out, "{name:>names$}  {:>counts$} ({:.2}%)", text(*n), share(*n))?;
+        }
+        writeln!(out)
+    }
+
+    fn rows(&self, out: &mut dyn Write, what: &str, rows: &Rows) -> io::Result<()> {
+        let cells = |row: &Reuse| {
+            let misses = FEW.map(|size| row.misses(lines(&self.head, size)));
+            [row.accesses()].into_iter().chain(misses).chain([row.first]).map(|n| thousands(self.scaled(n).into()))
+        };
+        let names = ["accesses".to_owned()].into_iter().chain(FEW.map(size_name)).chain(["first".to_owned()]);
+        let mut widths: Vec<usize> = names.clone().map(|name| name.len()).collect();
+        for row in &rows.shown {
+            widths.iter_mut().zip(cells(row)).for_each(|(width, cell)| *width = (*width).max(cell.len()));
+        }
+        let head: String = names.zip(&widths).map(|(name, width)| format!("{name:_>width$}  ")).collect();
+        writeln!(out, "{head}{what}\n")?;
+        for row in &rows.shown {
+            let text: String = cells(row).zip(&widths).map(|(cell, width)| format!("{cell:>width$}  ")).collect();
+            let file = row.file.rsplit('/').next().unwrap_or_default();
+            let place = match (what, row.line) {
+                ("function", _) | (_, 0) => format!("{file}:{}", row.function),
+                (_, line) => format!("{file}:{line} {}", row.function),
+            };
+            writeln!(out, "{text}{place}")?;
+        }
+        if rows.hidden > 0 {
+            writeln!(out, "\n{} more below the threshold", thousands(rows.hidden as i128))?;
+        }
+        writeln!(out)
+    }
+
+    /// The same for programs.
+    pub(crate) fn json(&self, json: &mut Json) {
+        json.begin_object();
+        for (key, n) in [("line", self.head.line), ("sample", self.head.sample), ("accesses", self.head.accesses)] {
+            json.key(key);
+            json.integer(n.into());
+        }
+        json.key("program");
+        histogram(json, &self.program);
+        for (key, rows) in [("functions", &self.functions), ("lines", &self.lines)] {
+            json.key(key);
+            json.begin_array();
+            rows.shown.iter().for_each(|row| histogram(json, row));
+            json.end_array();
+            json.key(&format!("{key}_below_threshold"));
+            json.integer(rows.hidden as i128);
+        }
+        json.end_object();
+    }
+}
+
+fn histogram(json: &mut Json, row: &Reuse) {
+    json.begin_object();
+    if !row.function.is_empty() {
+        json.name("file", row.file.as_bytes());
+        json.key("line");
+        json.integer(row.line.into());
+        json.name("function", row.function.as_bytes());
+    }
+    json.key("first");
+    json.integer(row.first.into());
+    json.integers("bins", row.bins.iter().map(|n| i128::from(*n)));
+    json.end_object();
+}
+
+/// The distances of a bin.
+fn range(bin: usize) -> String {
+    let text = |n: u64| thousands(n.into());
+    match bin {
+        0 => "0".into(),
+        1 => "1".into(),
+        _ if bin + 1 >= cg_format::mem::reuse::BINS => format!("{} and more", text(1 << (bin - 1))),
+        _ => format!("{}..{}", text(1 << (bin - 1)), text((1 << bin) - 1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(function: &str, line: u64, first: u64, bins: &[u64]) -> Reuse {
+        Reuse { function: function.into(), file: "t.c".into(), line, first, bins: bins.into() }
+    }
+
+    #[test]
+    fn functions_are_their_lines_and_the_program_its_functions() {
+        let mut mem =
+            Mem { reuse: vec![row("f", 1, 2, &[5]), row("f", 2, 0, &[0, 7]), row("g", 9, 0, &[1])], ..Mem::default() };
+        assert!(Distances::new(&mem, 0.0).is_none());
+        mem.head.reuse = Some(ReuseHead { count: 3, line: 64, sample: 1, accesses: 15 });
+        let all = Distances::new(&mem, 0.0).expect("distances");
+        assert_eq!((all.program.first, &*all.program.bins), (2, &[6, 7][..]));
+        assert_eq!(all.functions.shown, [row("f", 0, 2, &[5, 7])], "g misses nothing at 32 KiB");
+        assert_eq!((all.lines.shown.len(), all.lines.hidden, all.functions.hidden), (1, 2, 1));
+        mem.reuse[0].first = 0;
+        // Nothing is missed at all: accesses count.
+        let all = Distances::new(&mem, 10.0).expect("distances");
+        assert_eq!((all.lines.shown.len(), all.lines.hidden, all.lines.shown[0].line), (2, 1, 2));
+    }
+
+    #[test]
+    fn a_sample_is_shown_as_what_it_stands_for() {
+        let mut mem = Mem { reuse: vec![row("f", 1, 2, &[5, 0, 1])], ..Mem::default() };
+        mem.head.reuse = Some(ReuseHead { count: 1, line: 64, sample: 8, accesses: 8 });
+        let mut text = Vec::new();
+        let all = Distances::new(&mem, 0.0).expect("distances");
+        all.print(&mut text, &|out, name| writeln!(out, "== {name}")).expect("memory");
+        let text = String::from_utf8(text).expect("text");
+        for expected in
+            ["== Misses by cache size, sampled 1/8\n", "accesses  64 (100.00%)", "2..3   8 (12.50%)", "16  t.c:1 f"]
+        {
+            assert!(text.contains(expected), "{expected}:\n{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_and_ranges_have_names() {
+        assert_eq!([12, 15, 19, 20, 26].map(size_name), ["4K", "32K", "512K", "1M", "64M"]);
+        assert_eq!(
+            [0, 1, 2, 3, 12, 39].map(range),
+            ["0", "1", "2..3", "4..7", "2,048..4,095", "274,877,906,944 and more"]
+        );
+        let head = |line| ReuseHead { line, ..ReuseHead::default() };
+        assert_eq!([lines(&head(64), 12), lines(&head(8192), 12), lines(&head(0), 12)], [6, 0, 12]);
+    }
+}
