@@ -387,6 +387,7 @@ const CALL: bridge::Bridge = bridge::Bridge {
     live_after: 0,
     dead_after: 0,
     through: false,
+    told: false,
     off: false,
     unmatched_return: CACHE + 40,
     stolen_registers: grind_layout::registers::StolenRegisters::Total,
@@ -413,6 +414,15 @@ fn a_frame_has_all_totals_that_there_are() {
             ..CALL
         },
     );
+}
+
+#[test]
+fn where_each_call_is_told_a_frame_that_comes_or_goes_is_recorded_with_the_totals() {
+    let told = bridge::Bridge { told: true, ..CALL };
+    check_bridge("bridge_told", &told);
+    let simulated = grind_layout::registers::StolenRegisters::Clock;
+    let through = bridge::Bridge { told: true, through: true, totals: &[0, 1, 2], stolen_registers: simulated, ..CALL };
+    check_bridge("bridge_told_through", &through);
 }
 
 #[test]
