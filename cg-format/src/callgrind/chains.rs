@@ -101,13 +101,7 @@ impl Chains {
     ///
     /// # Errors
     /// As [`Chains::add`].
-    pub fn add_at(
-        &mut self,
-        depth: usize,
-        function: FunctionId,
-        calls: u64,
-        costs: &[i64],
-    ) -> Result<(), TooLarge> {
+    pub fn add_at(&mut self, depth: usize, function: FunctionId, calls: u64, costs: &[i64]) -> Result<(), TooLarge> {
         self.callers.truncate(depth);
         let parent = self.callers.last().copied();
         let number = self.add(Chain { parent, function, calls }, costs)?;

@@ -361,7 +361,8 @@ impl<'a> BodyWriter<'a, '_> {
 
     fn call(&mut self, call: &Call, object: super::ObjectId) -> io::Result<()> {
         let callee = self.names.get(call.callee);
-        if callee.object != object && !self.names.object_name(callee.object).is_empty() {
+        // One without a name, too: where nothing is said, it is the caller's.
+        if callee.object != object {
             self.object_line(b"cob=", callee.object)?;
         }
         if self.file != Some(callee.file) {

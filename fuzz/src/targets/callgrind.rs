@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cg_format::callgrind::{
-    Call, FunctionId, Jump, PartHeader, Position, Profile, Sink, Site, WriteOptions, Writer, read, read_profile,
+    Call, Chains, FunctionId, Jump, PartHeader, Position, Profile, Sink, Site, WriteOptions, Writer, read, read_profile,
 };
 use cg_format::count::TooLarge;
 
@@ -66,6 +66,8 @@ pub(super) const TARGET: Target = Target {
         "1 1\n",
         "+0 5\n",
         "fl=(1) a.c\nfn=(1) f\n",
+        "#chains: 1\n#fn=(1)\n#c=0 0 1 1\n",
+        "#c=1 0 1 1\n",
         "calls=1 1\n1 1\n",
         "/",
         "é",
@@ -81,16 +83,23 @@ pub(super) const TARGET: Target = Target {
     besides: |_| 0,
 };
 
-/// Counts what it is given and keeps nothing: the way of those for whom a profile is too large.
+/// Counts what it is given and keeps nothing: the way of those for whom a profile is too large. Chains may add up to too much, which
+/// whoever adds them up must know.
 #[derive(Default)]
 struct Counter {
     parts: usize,
     entries: usize,
+    chains: Option<Chains>,
 }
 
 impl Sink for Counter {
-    fn part(&mut self, _: &PartHeader) {
+    fn part(&mut self, header: &PartHeader) {
         self.parts += 1;
+        self.chains = self.chains.is_some().then(|| Chains::new(header.events.len()));
+    }
+
+    fn chain(&mut self, depth: usize, function: FunctionId, calls: u64, costs: &[i64]) -> Result<(), TooLarge> {
+        self.chains.as_mut().map_or(Ok(()), |chains| chains.add_at(depth, function, calls, costs))
     }
 
     fn row(&mut self, _: FunctionId, _: Position, _: &[i64]) -> Result<(), TooLarge> {
@@ -116,7 +125,7 @@ fn run(input: &[u8]) {
 
 /// What is right survives being written, in either spelling, and writing it again comes to an end.
 fn laws(input: &[u8]) {
-    let mut counter = Counter::default();
+    let mut counter = Counter { chains: Some(Chains::default()), ..Counter::default() };
     let (streamed, kept) = (read(input, "x", &mut counter), read_profile(input, "x"));
     let profile = match (streamed, kept) {
         (Ok(outcome), Ok(profile)) => {
@@ -175,6 +184,15 @@ fn sums(profile: &Profile) -> BTreeMap<Key, Vec<i128>> {
     };
     let mut sums: BTreeMap<Key, Vec<i128>> = BTreeMap::new();
     for (number, part) in profile.parts.iter().enumerate() {
+        let chains = part.chains();
+        let mut paths: Vec<Vec<u8>> = Vec::new();
+        for (n, chain) in (0..).zip(chains.all()) {
+            let mut path = chain.parent.map(|parent| paths[parent as usize].clone()).unwrap_or_default();
+            path.extend(format!("{:?}", named(chain.function)).into_bytes());
+            let counts = chains.costs(n).iter().map(|cost| i128::from(*cost)).chain([i128::from(chain.calls)]);
+            sums.insert((number, [b"a chain".to_vec(), path.clone(), Vec::new()], None), counts.collect());
+            paths.push(path);
+        }
         for body in part.bodies() {
             for entry in &body.entries {
                 let (callee, count, costs) = match entry.site {
