@@ -22,7 +22,7 @@
 use std::collections::HashMap;
 
 use super::names::{FileId, FunctionId, Names, ObjectId};
-use super::numbers::number;
+use super::numbers::{cost, number};
 use crate::count::TooLarge;
 use crate::hash::NameKeys;
 use crate::text::words;
@@ -185,15 +185,14 @@ impl Reading {
     /// What a line says of a chain, behind `#c=`, with `costs` emptied and filled: how many callers it has, its function, and its
     /// calls. Nothing if it is none.
     pub(super) fn chain(&mut self, text: &[u8], costs: &mut Vec<i64>) -> Option<(usize, FunctionId, u64)> {
-        let mut numbers = words(text).map(|word| number(word)?.ok());
-        let mut next = || numbers.next().flatten();
+        let mut words = words(text);
+        let mut next = || number(words.next()?)?.ok();
         let (depth, function, calls) = (next()?, next()?, next()?);
         let depth = usize::try_from(depth).ok().filter(|depth| *depth <= self.deepest)?;
         let function = *self.functions.get(usize::try_from(function).ok()?)?;
         costs.clear();
-        for cost in numbers {
-            // As in other lines: what has passed below 0 stands for a negative number.
-            costs.push(cost? as i64);
+        for word in words {
+            costs.push(cost(word)?.ok()?.cast_signed());
         }
         self.deepest = depth + 1;
         Some((depth, function, calls))
@@ -258,8 +257,8 @@ mod tests {
     fn lines_that_say_nothing_of_chains_are_comments_and_wrong_ones_are_told() {
         let read = |section: &str| read_profile(format!("events: Ir\nfn=f\n1 1\n{section}").as_bytes(), "p");
         assert!(read("#c=nonsense\n#fn=x\n").is_ok(), "there are no chains");
-        let good = "#chains: 1\n#fn=f\n# a comment\n#\n#c=0 0 1 7\n";
-        assert_eq!(read(good).unwrap().parts[0].chains().total(), [7]);
+        let good = "#chains: 2\n#fn=f\n# a comment\n#\n#c=0 0 1 7\n#c=1 0 1 -2\n";
+        assert_eq!(read(good).unwrap().parts[0].chains().total(), [5]);
         for bad in ["#c=1 0 1 7", "#c=0 1 1 7", "#c=0 0", "#c=", "#c=0 0 1 x", "#c=0 0 1 7 7", "#c=-1 0 0"] {
             let error = read(&format!("#chains: 1\n#fn=f\n{bad}\n")).expect_err(bad);
             assert_eq!(error.line, Some(6), "{bad}: {error}");

@@ -69,6 +69,13 @@ pub(super) fn number(word: &[u8]) -> Option<Result<u64, TooLarge>> {
     (length == word.len()).then(|| value.ok_or(TooLarge))
 }
 
+/// A whole word as a cost, which may be negative, as [`careful`] has it.
+pub(super) fn cost(word: &[u8]) -> Option<Result<u64, TooLarge>> {
+    let padded = padded(word)?;
+    let cost = careful(&padded)?;
+    cost.map(|(cost, length)| (length == word.len()).then_some(cost)).transpose()
+}
+
 /// A whole word as a position, relative to `last` or not; no value if it is out of range.
 pub(super) fn whole_position(word: &[u8], last: u64) -> Option<Option<u64>> {
     let padded = padded(word)?;
