@@ -238,6 +238,15 @@ impl<'a> CountTable<'a> {
         sums[..width].iter_mut().zip(values).for_each(|(sum, n)| *sum += i128::from(*n));
     }
 
+    /// What all rows add up to, in the order of the names.
+    #[must_use]
+    pub fn total(&self) -> Vec<i128> {
+        let mut sums = vec![0; self.width()];
+        let rows = self.instructions.stretches().len() + self.instructions.singles().len() + self.places.len();
+        (0..rows).for_each(|row| self.add_row(row, &mut sums));
+        sums
+    }
+
     /// Adds `n` executions of each of so many instructions that do the same.
     fn add_executions(&self, n: u64, instructions: u16, each: StaticEvents, sums: &mut [i128]) {
         if self.events.len() == 1 {

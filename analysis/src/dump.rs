@@ -107,16 +107,8 @@ pub fn profiles_with(
 
     // A module that does not exist would be the engine's mistake; its instructions are still counted, namelessly.
     let object_of = |module: usize| object_of_module.get(module).copied().unwrap_or(objects.len());
-    let code_of = |object: usize| match objects.get(object) {
-        Some(Module { image: Some(image), .. }) => Code::Image(image),
-        Some(module) if module.is_made() => Code::Anonymous,
-        Some(Module { path: Some(path), file: Some(file), .. }) => Code::File(path, file),
-        _ => Code::Anonymous,
-    };
-    let offset_of = |module: usize, addr: GuestAddr| match report.modules.get(module) {
-        Some(m) if !m.is_made() => addr.since(m.start).wrapping_add(m.offset),
-        _ => addr.0,
-    };
+    let code_of = |object: usize| code_of(objects.get(object).copied());
+    let offset_of = |module: usize, addr: GuestAddr| offset_of(report.modules.get(module), addr);
 
     let mut sums = vec![0; tables.first().map_or(0, CountTable::width)];
     let mut failure = Ok(());
@@ -215,6 +207,26 @@ pub fn profiles_with(
     failure.map(|()| profiles)
 }
 
+/// The code of a module, as debug information is asked for it.
+#[must_use]
+pub fn code_of(module: Option<&Module>) -> Code<'_> {
+    match module {
+        Some(Module { image: Some(image), .. }) => Code::Image(image),
+        Some(module) if module.is_made() => Code::Anonymous,
+        Some(Module { path: Some(path), file: Some(file), .. }) => Code::File(path, file),
+        _ => Code::Anonymous,
+    }
+}
+
+/// Where an address lies in that.
+#[must_use]
+pub fn offset_of(module: Option<&Module>, addr: GuestAddr) -> u64 {
+    match module {
+        Some(m) if !m.is_made() => addr.since(m.start).wrapping_add(m.offset),
+        _ => addr.0,
+    }
+}
+
 /// Names of code that a process made while it ran.
 #[derive(Clone, Debug, Default)]
 pub struct Made<'a>(Option<(&'a Registry, i32)>);
@@ -227,12 +239,14 @@ impl<'a> Made<'a> {
         Self(registry.has_names(pid).then_some((registry, pid)))
     }
 
-    fn any(&self) -> bool {
+    /// Whether there are any.
+    #[must_use]
+    pub fn any(&self) -> bool {
         self.0.is_some()
     }
 
-    /// The place of code that was translated at a moment.
-    fn tell(&self, addr: GuestAddr, moment: u32, tell: impl FnOnce(Place<'_>)) {
+    /// Tells the place of code that was translated at a moment.
+    pub fn tell(&self, addr: GuestAddr, moment: u32, tell: impl FnOnce(Place<'_>)) {
         match self.0.and_then(|(registry, pid)| registry.find(pid, addr.0, moment)) {
             Some(Found { function, file, line, .. }) => {
                 tell(Place { file: file.as_deref().unwrap_or(UNKNOWN), function: &function, line });
@@ -344,6 +358,8 @@ mod tests {
             modules,
             counts,
             contexts: &[],
+            counting: true,
+            threads: &[],
         }
     }
 

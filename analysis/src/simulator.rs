@@ -17,10 +17,10 @@ use cg_sim::beyond::{Answer, Ask, Request};
 use cg_sim::{Beyond, Geometries, LastLevel, Levels};
 use grind_trace::every::Told;
 use grind_trace::{CONTEXT_SITE, Done, Sink, Site, SiteKind, SpaceId, Special, Target, object_words};
-use grind_types::Module;
 use grind_types::addr::GuestAddr;
 use grind_types::fault;
 use grind_types::own_memory;
+use grind_types::{Module, Query};
 
 use crate::contexts::Reuse;
 use crate::counts::EventCounts;
@@ -362,9 +362,27 @@ impl Sink for Simulator {
         }
     }
 
+    /// Tells what was found so far, but for objects and distances: those are told at the end.
+    fn asked(&mut self, pid: i32, _tid: i32, _ask: &Query) {
+        let Some(p) = self.processes.get(&pid) else { return };
+        let Some(sites) = self.spaces.get(&p.space) else { return };
+        self.findings.put(pid, p.found(sites));
+    }
+
     fn process_ended(&mut self, pid: i32) {
         let Some(p) = self.processes.remove(&pid) else { return };
         let Some(sites) = self.spaces.get(&p.space) else { return };
+        let mut found = p.found(sites);
+        found.objects = p.objects.map(|objects| objects.found()).unwrap_or_default();
+        found.distances = p.every.map(|every| every.found(&sites.all));
+        self.findings.put(pid, found);
+    }
+}
+
+impl Process {
+    /// What was found, but for objects and distances.
+    fn found(&self, sites: &Sites) -> Found {
+        let p = self;
         let mut found = Vec::new();
         let second = p.second.iter().copied().chain(std::iter::repeat(0));
         for ((site, Tally([l1, ll])), l2) in sites.all.iter().zip(&p.tallies).zip(second) {
@@ -374,21 +392,17 @@ impl Sink for Simulator {
             let c = misses(site.kind, [*l1, l2, *ll]);
             found.push(Finding { module: site.module as usize, addr: site.addr, context: 0, counts: c });
         }
-        for (site, counts) in p.rare {
+        for (&site, &counts) in &p.rare {
             let site = sites.all[site as usize];
             found.push(Finding { module: site.module as usize, addr: site.addr, context: 0, counts });
         }
-        let distances = p.every.map(|every| every.found(&sites.all));
-        let mut found = Found { findings: found, distances, ..Found::default() };
-        if let Some(contexts) = p.contexts {
+        let mut found = Found { findings: found, ..Found::default() };
+        if let Some(contexts) = p.contexts.clone() {
             contexts.add_to(&sites.all, &mut found);
         }
-        found.objects = p.objects.map(|objects| objects.found()).unwrap_or_default();
-        self.findings.put(pid, found);
+        found
     }
-}
 
-impl Process {
     /// Goes through what a thread has recorded. Returns what is left where contexts begin.
     fn go_through<'w>(&mut self, sites: &Sites, asked: &mut impl Ask, words: &'w [u32]) -> Option<&'w [u32]> {
         let mut rest = words;

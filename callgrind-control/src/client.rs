@@ -5,8 +5,11 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use crate::message::{Request, Status, plain};
-use crate::{PATIENCE, VERSION, place};
+use crate::activity::{Activity, ActivityRequest};
+use crate::lines::plain;
+use crate::message::{Request, Status};
+use crate::place::{self, Tool};
+use crate::{PATIENCE, VERSION};
 
 /// No line of an answer is longer, in bytes.
 const LONGEST: u64 = 1 << 20;
@@ -75,8 +78,16 @@ impl std::error::Error for ClientError {}
 /// # Errors
 /// The folder cannot be read.
 pub fn runs(base: &Path) -> io::Result<Vec<u32>> {
-    let pids = place::pids(base)?;
-    Ok(pids.into_iter().filter(|pid| UnixStream::connect(place::socket(base, *pid)).is_ok()).collect())
+    Ok(runs_by_tool(base)?.into_iter().map(|(pid, _)| pid).collect())
+}
+
+/// As [`runs`], with the tool of each.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn runs_by_tool(base: &Path) -> io::Result<Vec<(u32, Tool)>> {
+    let runs = place::pids(base)?;
+    Ok(runs.into_iter().filter(|(pid, tool)| UnixStream::connect(place::socket(base, *tool, *pid)).is_ok()).collect())
 }
 
 impl Client {
@@ -85,12 +96,10 @@ impl Client {
     /// # Errors
     /// Nobody is there, or not the one that was named.
     pub fn connect(base: &Path, pid: u32) -> Result<Self, ClientError> {
-        let folder = place::run_folder(base, pid);
-        place::check(&folder).map_err(|error| match error.kind() {
+        let stream = place::call(base, pid).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => ClientError::NoRun(pid),
             _ => ClientError::NotOurs(error),
         })?;
-        let stream = UnixStream::connect(place::socket(base, pid)).map_err(|_| ClientError::NoRun(pid))?;
         let broken = |error| ClientError::Io(pid, error);
         stream.set_read_timeout(Some(PATIENCE)).map_err(broken)?;
         stream.set_write_timeout(Some(PATIENCE)).map_err(broken)?;
@@ -132,6 +141,15 @@ impl Client {
     pub fn status(&mut self) -> Result<Status, ClientError> {
         let lines = self.ask(&Request::Status)?;
         Status::parse(&lines).map_err(|cause| ClientError::Garbled { pid: self.pid, cause })
+    }
+
+    /// Asks what has been executed since an earlier snapshot.
+    ///
+    /// # Errors
+    /// As [`Client::ask`].
+    pub fn activity(&mut self, wanted: &ActivityRequest) -> Result<Activity, ClientError> {
+        let lines = self.ask(&Request::Functions(wanted.clone()))?;
+        Activity::parse(&lines).map_err(|cause| ClientError::Garbled { pid: self.pid, cause })
     }
 
     fn line(&mut self) -> Result<String, ClientError> {

@@ -1,7 +1,7 @@
 //! How a profile that is being made can be looked at and told what to do: the protocol and both of its ends.
 //!
-//! Each run with `--tool=callgrind` listens on a Unix socket called `control` in a folder of its own,
-//! `grind-callgrind-PID`, below `$XDG_RUNTIME_DIR` or else `/tmp`. PID is that of the program profiled. Nobody but the
+//! Each process that is profiled listens on a Unix socket called `control` in a folder of its own, `grind-callgrind-PID` or
+//! `grind-cachegrind-PID`, below `$XDG_RUNTIME_DIR` or else `/tmp`. PID is that of the process. Nobody but the
 //! owner may enter the folder; both ends check that, and that it is no link.
 //!
 //! The talk is lines of text. The run begins with `grind-control 1 PID`; a client that expected another PID hangs up:
@@ -13,6 +13,7 @@
 //! run     grind-control 1 4711
 //! client  status
 //! run      command: ./prog 3
+//! run      tool: callgrind
 //! run      instrumentation: on
 //! run      events: Ir
 //! run      part: 1
@@ -30,14 +31,17 @@
 //! whenever something was put in. Nothing here waits for ever: both ends give up on a partner that is silent.
 #![forbid(unsafe_code)]
 
+mod activity;
 mod client;
+mod lines;
 mod message;
 mod place;
 mod server;
 
-pub use client::{Client, ClientError, runs};
+pub use activity::{ActiveFunction, ActiveThread, Activity, ActivityRequest};
+pub use client::{Client, ClientError, runs, runs_by_tool};
 pub use message::{Answer, Frame, Request, Status, Thread};
-pub use place::folder;
+pub use place::{Tool, folder, of_socket};
 pub use server::{Asked, Listener, Queue};
 
 /// The version of the protocol, said in the greeting.

@@ -1,6 +1,8 @@
 //! What can be asked and answered, and how it is written. Reading never panics, whatever comes.
 
-use std::fmt::Write;
+use crate::activity::ActivityRequest;
+use crate::lines::{escaped, numbers, plain};
+use crate::place::Tool;
 
 /// What a client wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +18,9 @@ pub enum Request {
     Instrumentation(bool),
     /// `kill`: end the program; its profile is written.
     Kill,
+    /// `functions SINCE LIMIT EVENT TEXT`: what has been executed since an earlier snapshot; the answer is an
+    /// [`Activity`](crate::Activity).
+    Functions(ActivityRequest),
     /// `detach`: leave the program to itself; its profile is written, and it goes on without the profiler.
     Detach,
 }
@@ -34,12 +39,16 @@ pub enum Answer {
 pub struct Status {
     /// Program and arguments.
     pub command: String,
+    /// Which tool counts.
+    pub tool: Tool,
     /// Whether anything is being counted.
     pub instrumentation: bool,
     /// Names of the events, in the order of all costs.
     pub events: Vec<String>,
     /// The number of the part that is being counted, from 1.
     pub part: u64,
+    /// What the process has cost since the part began, by event; empty if only its threads know.
+    pub totals: Vec<u64>,
     /// Figures about the run by name, such as `executed-calls`; whatever the run knows.
     pub figures: Vec<(String, u64)>,
     /// The threads.
@@ -49,9 +58,9 @@ pub struct Status {
 /// A thread of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Thread {
-    /// Its number, from 1.
+    /// Its number, from 1; in runs of cachegrind the kernel's.
     pub id: u64,
-    /// What it cost since the part began.
+    /// What it cost since the part began, by event; in runs of cachegrind its instructions alone, since it began.
     pub total: Vec<u64>,
     /// Its calls, the outermost first.
     pub frames: Vec<Frame>,
@@ -79,6 +88,7 @@ impl Request {
             Self::Zero => "zero".to_owned(),
             Self::Instrumentation(on) => format!("instrumentation {}", if *on { "on" } else { "off" }),
             Self::Kill => "kill".to_owned(),
+            Self::Functions(wanted) => format!("functions {}", wanted.words()),
             Self::Detach => "detach".to_owned(),
         }
     }
@@ -89,6 +99,7 @@ impl Request {
     /// Why it asks nothing.
     pub fn parse(line: &str) -> Result<Self, String> {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let unknown = || format!("unknown request: {line}");
         match (word, rest) {
             ("dump", hint) => Ok(Self::Dump(plain(hint))),
             ("status", "") => Ok(Self::Status),
@@ -96,8 +107,9 @@ impl Request {
             ("instrumentation", "on") => Ok(Self::Instrumentation(true)),
             ("instrumentation", "off") => Ok(Self::Instrumentation(false)),
             ("kill", "") => Ok(Self::Kill),
+            ("functions", words) => ActivityRequest::parse(words).map(Self::Functions).ok_or_else(unknown),
             ("detach", "") => Ok(Self::Detach),
-            _ => Err(format!("unknown request: {line}")),
+            _ => Err(unknown()),
         }
     }
 }
@@ -127,10 +139,14 @@ impl Status {
     fn lines(&self) -> Vec<String> {
         let mut lines = vec![
             format!("command: {}", self.command),
+            format!("tool: {}", self.tool.name()),
             format!("instrumentation: {}", if self.instrumentation { "on" } else { "off" }),
             format!("events: {}", self.events.join(" ")),
             format!("part: {}", self.part),
         ];
+        if !self.totals.is_empty() {
+            lines.push(format!("totals: {}", numbers(&self.totals)));
+        }
         lines.extend(self.figures.iter().map(|(name, value)| format!("{name}: {value}")));
         for thread in &self.threads {
             lines.push(format!("thread: {}", thread.id));
@@ -156,6 +172,8 @@ impl Status {
             let list = |text: &str| text.split_whitespace().map(number).collect::<Result<Vec<u64>, _>>();
             match key {
                 "command" => status.command = value.to_owned(),
+                "tool" => status.tool = Tool::ALL.into_iter().find(|tool| tool.name() == value).ok_or_else(bad)?,
+                "totals" => status.totals = list(value)?,
                 "instrumentation" => status.instrumentation = value == "on",
                 // What costs mean must be known before them.
                 "events" if !status.threads.is_empty() => return Err(bad()),
@@ -179,38 +197,6 @@ impl Status {
     }
 }
 
-fn numbers(values: &[u64]) -> String {
-    let mut text = String::new();
-    for value in values {
-        let blank = if text.is_empty() { "" } else { " " };
-        let _ = write!(text, "{blank}{value}");
-    }
-    text
-}
-
-/// A text as part of a line.
-pub(crate) fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('\n', "\\n").replace('\r', "\\r")
-}
-
-/// The text that part of a line stands for.
-pub(crate) fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        out.push(match c {
-            '\\' => match chars.next() {
-                Some('n') => '\n',
-                Some('r') => '\r',
-                Some(other) => other,
-                None => '\\',
-            },
-            c => c,
-        });
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,12 +212,25 @@ mod tests {
             Request::Instrumentation(true),
             Request::Instrumentation(false),
             Request::Kill,
+            Request::Detach,
+            Request::Functions(ActivityRequest::default()),
+            Request::Functions(ActivityRequest { since: 7, limit: 20, by: "DLmr".into(), text: "a b\\\n::c ".into() }),
         ] {
             let line = request.line();
             assert!(!line.contains(['\n', '\r']), "{line:?}");
             assert_eq!(Request::parse(&line), Ok(request));
         }
-        for line in ["", "stat", "zero now", "instrumentation", "instrumentation yes", "KILL"] {
+        for line in [
+            "",
+            "stat",
+            "zero now",
+            "instrumentation",
+            "instrumentation yes",
+            "KILL",
+            "functions",
+            "functions 1 2",
+            "functions x 2 Ir ",
+        ] {
             assert!(Request::parse(line).is_err(), "{line:?}");
         }
     }
@@ -252,6 +251,8 @@ mod tests {
             instrumentation: true,
             events: vec!["Ir".into(), "Dr".into()],
             part: 3,
+            tool: Tool::Cachegrind,
+            totals: vec![9, 8],
             figures: vec![("executed-calls".into(), 12)],
             threads: vec![
                 Thread {
@@ -266,7 +267,9 @@ mod tests {
         assert_eq!(Status::parse(&Status::default().lines()), Ok(Status::default()));
         let late = ["thread: 1", "frame: 2 main", "events: Ir"].map(str::to_owned);
         assert!(Status::parse(&late).is_err(), "costs before their events");
-        for line in ["x", "part: y", "frame: 1 2 f", "total: 1", "thread: -1", "figure: no"] {
+        for line in
+            ["x", "part: y", "frame: 1 2 f", "total: 1", "thread: -1", "figure: no", "tool: memcheck", "totals: x"]
+        {
             assert!(Status::parse(&[line.to_owned()]).is_err(), "{line}");
         }
     }

@@ -14,7 +14,8 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
 use crate::message::{Answer, Request};
-use crate::{PATIENCE, VERSION, place};
+use crate::place::{self, Tool};
+use crate::{PATIENCE, VERSION};
 
 /// A request is a line of at most so many bytes.
 const LONGEST: u64 = 1 << 16;
@@ -23,6 +24,7 @@ const LONGEST: u64 = 1 << 16;
 #[derive(Debug)]
 pub struct Listener {
     base: PathBuf,
+    tool: Tool,
     pid: u32,
     socket: Option<UnixListener>,
 }
@@ -55,14 +57,14 @@ impl Asked {
 }
 
 impl Listener {
-    /// Listens for process `pid` in its folder below `base`, which is [`crate::folder`] but in tests.
+    /// Listens for process `pid`, which runs under `tool`, in its folder below `base`, which is [`crate::folder`] but in tests.
     ///
     /// # Errors
     /// The folder or the socket cannot be made, or somebody else made it.
-    pub fn bind(base: &Path, pid: u32) -> io::Result<Self> {
-        let path = place::create(base, pid)?;
+    pub fn bind(base: &Path, tool: Tool, pid: u32) -> io::Result<Self> {
+        let path = place::create(base, tool, pid)?;
         let socket = UnixListener::bind(path)?;
-        Ok(Self { base: base.to_owned(), pid, socket: Some(socket) })
+        Ok(Self { base: base.to_owned(), tool, pid, socket: Some(socket) })
     }
 
     /// Serves clients on a thread. `wake` is called there after each request that was queued, so that a run that waits
@@ -107,7 +109,7 @@ impl Drop for Queue {
         if let Some(thread) = self.thread.take() {
             while !thread.is_finished() {
                 while self.next().is_some() {}
-                thread::sleep(std::time::Duration::from_millis(1));
+                thread::sleep(std::time::Duration::from_micros(50));
             }
             let _ = thread.join();
         }
@@ -116,7 +118,7 @@ impl Drop for Queue {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        place::remove(&self.base, self.pid);
+        place::remove(&self.base, self.tool, self.pid);
     }
 }
 

@@ -177,7 +177,7 @@ fn traced(program: &Path, g: &Geometry) -> Found {
         contexts: false,
         beside: Beside::default(),
         programs_follow: true,
-        look_often: false,
+        look_every: None,
     };
     let args = vec![program.as_os_str().to_owned()];
     let run = Program { path: program.to_owned(), args, env: Vec::new() };

@@ -20,14 +20,11 @@ pub struct Wanted {
 impl Wanted {
     /// What is wrong with the settings as a whole, where a program to start is given or not.
     #[must_use]
-    pub fn clash(&self, program: Option<&str>, writes_dumps: bool) -> Option<String> {
+    pub fn clash(&self, program: Option<&str>) -> Option<String> {
         match (self.pid, program) {
             (Some(pid), Some(program)) => Some(format!(
                 "--pid={pid} joins a process that runs: there is no program to start as well ('{program}')"
             )),
-            (Some(_), None) if self.until_dump && !writes_dumps => {
-                Some("--until-dump needs --tool=callgrind: cachegrind writes its profile at the end".into())
-            }
             (None, _) if self.duration.is_some() => Some("--duration needs --pid".into()),
             (None, _) if self.until_dump => Some("--until-dump needs --pid".into()),
             _ => None,

@@ -33,7 +33,7 @@ use crate::resolve::{self, Refusal};
 use crate::session::Runner;
 use crate::simulation::Simulation;
 use crate::supervisor::{self, Ending, Side};
-use crate::timeline::Timeline;
+use crate::timeline::{Every, Timeline};
 use crate::{doctor, elsewhere, engine_log, manual, os};
 
 /// Does what `args` (the whole argument vector) ask for.
@@ -229,7 +229,7 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         contexts: options.tool == Tool::Cachegrind && simulation.distances.is_none(),
         beside: options.beside,
         programs_follow: options.trace_children,
-        look_often: options.dump_every.is_some(),
+        look_every: options.dump_every.map(Every::look),
     };
     settings.trace.forms = options.cycle_estimation && !callgrind;
     if callgrind {
@@ -248,6 +248,14 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         options.callgrind.tree = options.tree.is_some();
         options.callgrind.uses_kept = simulation.trace().keeps_uses();
         settings.trace.calls = Some(CallTrace { followed: options.callgrind.followed(), ..calls });
+        if matches!(options.dump_every, Some(Every::Instructions(_)))
+            && (!options.callgrind.followed() || !told_first.is_zero())
+        {
+            anyhow::bail!(
+                "--dump-every=N-instructions needs counters of instructions, which there are none of where calls are told one by \
+                 one, as other options want it here: give a time instead"
+            );
+        }
     }
     let mut runner = Runner::new(invocation, options, log, Box::new(Sources::new(options.names())));
     if options.cycle_estimation && !callgrind {
@@ -286,6 +294,10 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
     let (caches, levels) = (simulation.caches, simulation.levels);
     let (counted, descriptions) = (simulation.events().caches, simulation.descriptions());
     runner.simulate(simulation, findings.unwrap_or_default());
+    runner.listens();
+    if let Some(every) = options.dump_every {
+        runner.writes_parts(Timeline::new(every));
+    }
     let exit = match simulator {
         _ if callgrind => {
             let events = options.callgrind.events(counted, options.branch_sim);
@@ -302,9 +314,6 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
             let recorder = Recorder::new(control_requests, options.names(), events, caches, dump_service.clone())
                 .with_made(runner.made());
             runner.record_calls(dump_service, events.names());
-            if let Some(every) = options.dump_every {
-                runner.writes_parts(Timeline::new(every));
-            }
             guest.follow(&settings, &mut runner, Some(Box::new(recorder)))
         }
         Some(s) => guest.follow(&settings, &mut runner, Some(Box::new(s))),

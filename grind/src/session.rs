@@ -3,6 +3,8 @@
 //! Nothing that fails here stops the program: a profile that cannot be written is reported, saved elsewhere if possible,
 //! and the program's exit status stays its own.
 
+mod asked;
+mod lines;
 mod opening;
 mod save;
 
@@ -15,34 +17,34 @@ use cg_format::cachegrind::Profile;
 use grind_analysis::broken;
 use grind_analysis::callgrind::boundaries::Boundaries;
 use grind_analysis::callgrind::dump_service::DumpService;
-use grind_analysis::contexts::{self, Named};
-use grind_analysis::counts::CountTable;
 use grind_analysis::cycles::Cycles;
-use grind_analysis::dump::{self, Made};
+use grind_analysis::dump;
 use grind_analysis::expand::Sequence;
 use grind_analysis::objects::allocators::Watchers;
 use grind_analysis::saved::Saved;
 use grind_analysis::simulator::Findings;
 use grind_names::made::Registry;
-use grind_names::symbolizer::{self, Symbolizer};
+use grind_names::symbolizer::Symbolizer;
 use grind_session::{
-    ContextCounts, ControlRequest, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Session, Tally, Wanted,
+    ControlRequest, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Session, Tally, Wanted,
 };
 use grind_trace::objects::Allocator;
 use grind_types::addr::GuestAddr;
 use grind_types::{Module, Query, fault};
 use nix::sys::signal::Signal;
 
-use crate::advice;
 use crate::attach::Visit;
 use crate::backtrace;
 use crate::callgrind::session::CallSession;
+use crate::control::Control;
 use crate::invocation::Invocation;
+use crate::live::Live;
 use crate::log::{Log, Target, Voice};
 use crate::options::Options;
+use crate::parts::Parts;
 use crate::progress::Progress;
 use crate::resolve::{self, Cause};
-use crate::simulation::{self, Simulation};
+use crate::simulation::Simulation;
 use crate::supervisor::Reporter;
 use crate::timeline::Timeline;
 use crate::tree::Tree;
@@ -53,6 +55,12 @@ struct Process {
     /// The command as it was given: of a script its own name, not that of its interpreter.
     args: Vec<OsString>,
     parent: i32,
+    /// When it began to run this program, or to be followed.
+    began: Instant,
+    /// What of its profile by line has been written.
+    parts: Parts,
+    /// The name of that, once it has one.
+    path: Option<PathBuf>,
 }
 
 /// The runner.
@@ -92,8 +100,14 @@ pub struct Runner<'a> {
     progress: Option<Progress>,
     /// How long a process is followed that ran already.
     visit: Option<Visit>,
-    /// When parts of profiles are written, if that goes by time.
+    /// When parts of profiles are written, if that goes by time or by instructions.
     timeline: Option<Timeline>,
+    /// Who asks from outside, if anybody may.
+    control: Option<Control>,
+    /// Whoever looks at what runs.
+    live: Option<Live>,
+    /// The line of progress is due; and what it wants to know of output.
+    shows: (bool, bool),
 }
 
 impl<'a> Runner<'a> {
@@ -128,6 +142,9 @@ impl<'a> Runner<'a> {
             progress: None,
             visit: None,
             timeline: None,
+            control: None,
+            live: None,
+            shows: (false, false),
         }
     }
 
@@ -196,25 +213,14 @@ impl<'a> Runner<'a> {
     /// Makes profiles of calls, which are handed over at `dump_service`.
     pub fn record_calls(&mut self, dump_service: DumpService, events: Vec<String>) {
         let boundaries = Boundaries::new(self.options.names());
-        self.calls = Some(CallSession::new(dump_service, boundaries, events, self.options.callgrind.instr_at_start));
+        self.calls = Some(CallSession::new(dump_service, boundaries, events));
     }
 
-    /// A process begins to be recorded: what `announce` does, with the name of its profile.
-    fn announce_calls(&mut self, pid: i32, announce: impl FnOnce(&mut CallSession, PathBuf) -> std::io::Result<()>) {
-        let Some(calls) = &mut self.calls else { return };
-        let file = match &self.tree {
+    /// The name of the profile of calls of a process that begins to be recorded.
+    fn calls_file(&mut self, pid: i32) -> PathBuf {
+        match &self.tree {
             Some(tree) => tree.path().to_owned(),
             None => self.options.callgrind_out_file().expand(pid, &mut self.sequence),
-        };
-        match announce(calls, file) {
-            Ok(()) if self.options.verbosity > 0 => {
-                self.user(pid, "For interactive control, run 'callgrind_control -h'.");
-            }
-            Ok(()) => {}
-            Err(error) => {
-                let reason = resolve::reason(&error);
-                self.notice(pid, Notice::Warning(format!("callgrind_control cannot reach this run: {reason}")));
-            }
         }
     }
 
@@ -238,6 +244,8 @@ impl<'a> Runner<'a> {
 
     fn forget(&mut self, pid: i32) {
         self.made.forget(pid);
+        self.live.iter_mut().for_each(|live| live.forget(pid));
+        self.control.iter_mut().for_each(|control| control.forget(pid));
         self.processes.remove(&pid);
         self.given.1.remove(&pid);
     }
@@ -344,7 +352,9 @@ impl Session for Runner<'_> {
         if let Some(tree) = self.tree.as_mut().filter(|tree| !tree.knows(pid)) {
             tree.created(pid, None);
         }
-        self.processes.insert(pid, Process { args: args.clone(), parent });
+        let parts = self.processes.get(&pid).map(|p| p.parts.for_another_program()).unwrap_or_default();
+        let began = Instant::now();
+        self.processes.insert(pid, Process { args: args.clone(), parent, began, parts, path: None });
         if let Some(supervisor) = self.supervisor.as_mut().filter(|_| first) {
             supervisor.started(pid);
         }
@@ -364,7 +374,12 @@ impl Session for Runner<'_> {
             visit.begins();
         }
         self.made.began(pid);
-        self.announce_calls(pid, |calls, file| calls.started(pid, &args, file));
+        self.timeline.iter_mut().for_each(|timeline| timeline.began(pid));
+        if self.calls.is_some() {
+            let file = self.calls_file(pid);
+            self.calls.iter_mut().for_each(|calls| calls.started(pid, &args, file.clone()));
+        }
+        self.listen(pid);
     }
 
     fn first_process(&mut self, how: FirstProcess) {
@@ -393,7 +408,9 @@ impl Session for Runner<'_> {
         if let Some(tree) = &mut self.tree {
             tree.created(child, Some(parent));
         }
-        self.processes.insert(child, Process { args, parent });
+        let parts = self.processes.get(&parent).filter(|_| self.options.tree.is_none());
+        let parts = parts.map(|p| p.parts.forked()).unwrap_or_default();
+        self.processes.insert(child, Process { args, parent, began: Instant::now(), parts, path: None });
         let silent = self.options.child_silent_after_fork;
         let (own, failure) = self.log.fork(parent, child, silent, &mut self.sequence);
         self.report_log_failure(child, failure);
@@ -401,7 +418,14 @@ impl Session for Runner<'_> {
             self.banner(child);
         }
         self.made.forked(parent, child);
-        self.announce_calls(child, |calls, file| calls.forked(parent, child, file));
+        if let Some(timeline) = self.timeline.as_mut().filter(|_| self.options.tree.is_none()) {
+            timeline.forked(parent, child);
+        }
+        if self.calls.is_some() {
+            let file = self.calls_file(child);
+            self.calls.iter_mut().for_each(|calls| calls.forked(parent, child, file.clone()));
+        }
+        self.listen(child);
     }
 
     fn process_ends(&mut self, report: &ProcessReport<'_>) {
@@ -422,103 +446,7 @@ impl Session for Runner<'_> {
             self.forget(pid);
             return;
         }
-        let found = self.findings.take(pid);
-        // Taken out, so that the log can be written to meanwhile.
-        let cycles = self.cycles.take();
-        let mut events = self.simulation.events();
-        // All processes of a file have the same events.
-        events.contexts = events.caches.any() && !report.contexts.is_empty() && self.tree.is_none();
-        let table = |instructions, context: Option<u64>| {
-            let mut counts = CountTable::new(events, instructions).with_cycles(cycles.as_ref());
-            for found in found.findings.iter().filter(|f| context.is_none_or(|c| f.context == c)) {
-                counts.add(found.module, found.addr, &found.counts);
-            }
-            counts
-        };
-        // The sum first. Contexts by number, names last, in the order in which they were made known.
-        let mut contexts: Vec<&ContextCounts> = report.contexts.iter().collect();
-        contexts.sort_by_key(|c| c.context);
-        let mut tables = vec![table(report.counts, None)];
-        tables.extend(contexts.iter().map(|c| table(&c.counts, Some(c.context))));
-        let named: Vec<Named> = contexts.iter().map(|c| Named::new(c.context, c.name.as_deref())).collect();
-        let desc = self.simulation.descriptions();
-        let profiles = broken::caught(|| {
-            fault::point("names");
-            let made = Made::of(&self.made, pid);
-            dump::profiles_with(report, &tables, &desc, &mut *self.symbolizer, &made)
-        });
-        let profiles = profiles.unwrap_or_else(|_| {
-            // It was the names that failed, most likely.
-            self.broke("for an unknown reason", true);
-            dump::profiles(report, &tables, &desc, &mut symbolizer::Nothing)
-        });
-        drop(tables);
-        let asked = self.watchers.is_some() || found.distances.is_some();
-        let objects = asked.then(|| self.objects(report, &found));
-        if self.options.verbosity > 1 {
-            for warning in self.symbolizer.warnings() {
-                self.log.say(pid, Voice::Detail, &warning);
-            }
-        }
-        match profiles {
-            Ok(mut profiles) => {
-                if let Some(process) = self.processes.get(&pid) {
-                    let cmd = dump::command(&process.args);
-                    profiles.iter_mut().for_each(|profile| profile.header.cmd.clone_from(&cmd));
-                }
-                if let Some(what) = &self.broken {
-                    profiles.iter_mut().for_each(|profile| profile.header.desc.push(broken::description(what)));
-                }
-                let path = match &self.tree {
-                    Some(tree) => tree.path().to_owned(),
-                    None => self.options.out_file.expand(pid, &mut self.sequence),
-                };
-                let file = if self.tree.is_some() {
-                    self.end_in_tree(report, Some(&profiles[0]));
-                    Some(path.clone())
-                } else {
-                    self.save(pid, &profiles[0], &path)
-                };
-                // Something that is no file, as /dev/null or a pipe, has no place beside it.
-                if self.options.separate_contexts && self.tree.is_none() && path.metadata().is_ok_and(|m| m.is_file()) {
-                    for ((profile, name), path) in
-                        profiles[1..].iter_mut().zip(&named).zip(contexts::paths(&path, &named))
-                    {
-                        profile.header.desc.push(name.description());
-                        let _ = self.save(pid, profile, &path);
-                    }
-                }
-                if self.options.verbosity > 0 {
-                    let summary = simulation::summary(self.simulation.events(), profiles[0].total());
-                    self.user(pid, &summary);
-                    if let Some(cycles) = &cycles {
-                        self.user(pid, "");
-                        self.user(pid, &cycles.summary(report.counts));
-                    }
-                    self.tell_contexts(pid, &named, &profiles, &found);
-                    let (start, begins_on) =
-                        ("CACHEGRIND_START_INSTRUMENTATION was not used", self.options.instr_at_start);
-                    let profile = &profiles[0];
-                    let total = profile.total().first().copied().unwrap_or(0);
-                    self.advise(pid, || {
-                        let empty = advice::of_nothing(total, begins_on, start);
-                        [empty, advice::of_names(profile), advice::of_building(&report.exe)]
-                    });
-                }
-                self.tell_what_next(pid, file.as_slice());
-                if let Some(objects) = objects {
-                    self.save_objects(pid, &objects);
-                }
-                if self.tree.is_none() {
-                    self.take_name(pid, path);
-                }
-            }
-            Err(error) => {
-                let text = format!("error: no profile: {error}\n       ... so detailed results will be missing.");
-                self.user(pid, &text);
-            }
-        }
-        self.cycles = cycles;
+        self.end_lines(report);
         self.log.end(pid);
         self.forget(pid);
     }
@@ -563,12 +491,27 @@ impl Session for Runner<'_> {
     }
 
     fn asked(&mut self, report: &ProcessReport<'_>, tid: i32, ask: &Query) {
-        let Some(calls) = &mut self.calls else { return };
-        let written = calls.asked(report.pid, tid, ask);
-        let _ = self.tell_written(report.pid, written);
+        let pid = report.pid;
+        let asked = self.control.as_mut().and_then(|control| control.served(pid, tid));
+        let answer = match &mut self.calls {
+            Some(calls) => {
+                let written = calls.written(pid);
+                let answer = calls.answer(report, ask, &written);
+                let _ = self.tell_written(pid, written);
+                answer
+            }
+            None => self.asked_of_lines(report, ask),
+        };
+        if let Some(asked) = asked {
+            asked.answer(answer);
+        }
         if let (Query::Dump(_), Some(visit)) = (ask, &mut self.visit) {
             visit.dumped();
         }
+    }
+
+    fn peeked(&mut self, report: &ProcessReport<'_>) {
+        self.look(report);
     }
 
     fn control_request(&mut self) -> Option<ControlRequest> {
@@ -581,19 +524,25 @@ impl Session for Runner<'_> {
         {
             return Some(ControlRequest { pid, what: Wanted::Query(Query::Dump(Some(timeline.words()))) });
         }
-        self.calls.as_mut()?.control_request()
+        self.next_request()
     }
 
     fn wants_tally(&mut self) -> bool {
-        self.progress.as_mut().is_some_and(Progress::is_due)
+        self.shows.0 = self.progress.as_mut().is_some_and(Progress::is_due);
+        self.shows.0 || self.timeline.as_ref().is_some_and(|timeline| timeline.wants_tally(Instant::now()))
     }
 
     fn tally(&mut self, tally: &Tally) -> bool {
-        self.progress.as_mut().is_some_and(|progress| progress.show(tally))
+        self.timeline.iter_mut().for_each(|timeline| timeline.tally(Instant::now(), tally));
+        if self.shows.0 {
+            self.shows.1 = self.progress.as_mut().is_some_and(|progress| progress.show(tally));
+        }
+        self.shows.1
     }
 
     fn about_to_write(&mut self, pid: i32, descriptor: i32) -> bool {
-        self.progress.as_mut().is_some_and(|progress| progress.before_output(pid, descriptor))
+        self.shows.1 = self.progress.as_mut().is_some_and(|progress| progress.before_output(pid, descriptor));
+        self.shows.1
     }
 
     fn client_print(&mut self, pid: i32, text: &[u8]) {

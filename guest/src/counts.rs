@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use grind_fragments::fragment_table::{Fragment, FragmentId, FragmentTable, InsnShape, NO_COUNTER, Unless};
+use grind_trace::{Block, SiteKind};
 use grind_types::addr::GuestAddr;
 use grind_types::hash::Map;
 use grind_types::{InstructionCount, StaticEvents};
@@ -206,6 +207,41 @@ pub fn block_counts(trans: &FragmentTable, sum: &[u64], fix: &Corrections) -> Ve
     each_block(trans, sum, fix, |_, _, _| {})
 }
 
+/// The block that is executed where a site is left, if calls are followed.
+fn block_of(trans: &FragmentTable, site: u32) -> Option<&Block> {
+    match trans.trace_sites.get(site as usize)?.kind {
+        SiteKind::Block { block } | SiteKind::Transfer { block, .. } | SiteKind::Jump { block, .. } => {
+            trans.trace_blocks.get(block as usize)
+        }
+        _ => None,
+    }
+}
+
+/// How many instructions one execution of what a site tells of is, but for those that are counted by themselves.
+pub fn length_at(trans: &FragmentTable, site: u32) -> u64 {
+    block_of(trans, site).map_or(0, |b| b.instructions.iter().filter(|i| i.counted).count() as u64)
+}
+
+/// How often each exit was taken that code counts which follows calls; in the order of the exits.
+pub fn exits(trans: &FragmentTable, sum: &[u64]) -> Vec<u64> {
+    let get = |counter: u32| sum.get(counter as usize).copied().unwrap_or(0);
+    let mut executed: Vec<u64> = trans.follow.exits.iter().map(|&(counter, ..)| get(counter)).collect();
+    for &(counter, exit, off) in &trans.follow.deferred {
+        let n = &mut executed[exit as usize];
+        *n = if off { n.wrapping_sub(get(counter)) } else { n.wrapping_add(get(counter)) };
+    }
+    executed
+}
+
+/// Tells the sites whose exits have been taken, and how often.
+fn each_exit(trans: &FragmentTable, sum: &[u64], mut tell: impl FnMut(u32, u64)) {
+    for (&(_, site, _), n) in trans.follow.exits.iter().zip(exits(trans, sum)) {
+        if n != 0 {
+            tell(site, n);
+        }
+    }
+}
+
 /// How many instructions [`counts`] tells of. The sums may have been read while they were being counted.
 pub fn executed(trans: &FragmentTable, sum: &[u64], fix: &Corrections, earlier: &[InstructionCount]) -> u64 {
     let mut all = 0u64;
@@ -221,8 +257,57 @@ pub fn executed(trans: &FragmentTable, sum: &[u64], fix: &Corrections, earlier: 
         let shapes = &trans.shapes[b.shapes as usize..][..usize::from(key as u16)];
         all = all.wrapping_add_signed(n.wrapping_mul(length(shapes) as i64));
     }
+    each_exit(trans, sum, |site, n| all = all.wrapping_add(n.wrapping_mul(length_at(trans, site))));
     let sites = trans.sites.iter().map(|s| count_of(s.counter, sum, fix));
     sites.chain(earlier.iter().map(|one| one.count)).fold(all, u64::wrapping_add)
+}
+
+/// For each counter, how many instructions one count of it stands for, modulo 2^64: what follows from counters is subtracted from
+/// others. By them, what a thread's counters tell of costs no look at all blocks.
+pub fn weights(trans: &FragmentTable) -> Vec<u64> {
+    let mut weights = vec![0u64; trans.counters() as usize];
+    let mut add = |counter: u32, n: u64| {
+        if let Some(weight) = weights.get_mut(counter as usize) {
+            *weight = weight.wrapping_add(n);
+        }
+    };
+    let length = |b: &Fragment| {
+        let shapes = &trans.shapes[b.shapes as usize..][..usize::from(b.n)];
+        shapes.iter().filter(|s| s.in_block_count()).count() as u64
+    };
+    let mut wholes: Vec<u64> = trans.blocks.iter().map(length).collect();
+    let mut derived_edges = trans.derived_edges.iter().rev().peekable();
+    // Backwards: what follows from a block's count is behind it.
+    for (id, b) in trans.blocks.iter().enumerate().rev() {
+        let whole = wholes[id];
+        while let Some(f) = derived_edges.next_if(|f| f.to.0 as usize == id) {
+            let from = &mut wholes[f.from.0 as usize];
+            *from = from.wrapping_add(whole);
+            match f.unless {
+                Some(Unless::Edge(other)) => add(trans.block(other).edge, whole.wrapping_neg()),
+                Some(Unless::Counter(exit)) => add(exit, whole.wrapping_neg()),
+                None => {}
+            }
+        }
+        add(b.counter, whole);
+        if b.edge != NO_COUNTER {
+            add(b.edge, whole);
+        }
+    }
+    for &(counter, site, _) in &trans.follow.exits {
+        add(counter, length_at(trans, site));
+    }
+    for &(counter, exit, off) in &trans.follow.deferred {
+        let n = length_at(trans, trans.follow.exits[exit as usize].1);
+        add(counter, if off { n.wrapping_neg() } else { n });
+    }
+    trans.sites.iter().for_each(|s| add(s.counter, 1));
+    weights
+}
+
+/// How many instructions counters of these sums tell of, by their weights.
+pub fn weighed(weights: &[u64], sum: &[u64]) -> u64 {
+    weights.iter().zip(sum).fold(0, |all, (weight, n)| all.wrapping_add(weight.wrapping_mul(*n)))
 }
 
 /// The executions of every instruction, from sums of counters, and `earlier` ones.
@@ -283,6 +368,19 @@ pub fn counts<'a>(
             all.singles.push(InstructionCount { module: b.module as usize, addr, len, count, events, made });
         }
     }
+    each_exit(trans, sum, |site, count| {
+        let Some(block) = block_of(trans, site) else { return };
+        let one = |i: &grind_trace::Instruction| InstructionCount {
+            module: block.module as usize,
+            addr: i.addr,
+            len: i.len,
+            count,
+            events: i.events,
+            // Whoever records calls knows it.
+            made: u32::MAX,
+        };
+        all.singles.extend(block.instructions.iter().filter(|i| i.counted).map(one));
+    });
     all.singles.extend_from_slice(earlier);
     all
 }
@@ -367,6 +465,8 @@ mod tests {
             found.retain(|_, n| *n != 0);
             assert_eq!(found, naive);
             assert_eq!(executed(&trans, &sum, &fix, &[]), naive.values().sum::<u64>());
+            let uncorrected = executed(&trans, &sum, &Corrections::default(), &[]);
+            assert_eq!(weighed(&weights(&trans), &sum), uncorrected);
             for s in told.stretches() {
                 assert_eq!(told.instructions_of(s).count(), usize::from(s.instructions));
             }

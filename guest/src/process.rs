@@ -80,6 +80,8 @@ pub struct Thread {
     pub switch: bool,
     /// Its end has been seen, its counts are in the sum.
     pub folded: bool,
+    /// Instructions that its counters told of before they were cleared.
+    pub collected: u64,
     /// The statistics contexts that it is in.
     pub contexts: ThreadContexts,
     /// What emitted code knew of its calls the last time, if it follows them.
@@ -125,6 +127,8 @@ pub struct Process {
     pub address_limit: Option<[u64; 2]>,
     /// Instructions are being counted.
     pub counting: bool,
+    /// Instructions whose counters were cleared when the sink was told of them.
+    pub collected: u64,
     /// The program that it runs.
     pub exe: PathBuf,
     /// The arguments of that, as they were handed over.
@@ -200,6 +204,7 @@ impl Thread {
             other: None,
             switch: false,
             folded: false,
+            collected: 0,
             contexts,
             frames: RefCell::default(),
             traps: Traps::default(),

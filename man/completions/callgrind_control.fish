@@ -7,6 +7,7 @@ complete -c callgrind_control -s b -l back -d 'Show the calls that are going on,
 complete -c callgrind_control -s z -l zero -d 'Set all counts to 0'
 complete -c callgrind_control -s k -l kill -d 'End the program; its profile is written'
 complete -c callgrind_control -l detach -d 'Leave the program to itself: its profile is written, and it goes on without the profiler'
+complete -c callgrind_control -l json -d 'Say everything as JSON, for programs'
 complete -c callgrind_control -s v -s l -l verbose -l long -d 'Show what is being asked'
 complete -c callgrind_control -s h -l help -d 'Print help'
 complete -c callgrind_control -s V -l version -d 'Print version'

@@ -49,6 +49,7 @@ _grind_options='--tool=cachegrind
 --duration=
 --until-dump=yes
 --until-dump=no
+--dump-every=
 --child-silent-after-fork=yes
 --child-silent-after-fork=no
 --cpu=baseline
@@ -122,7 +123,6 @@ _grind_options='--tool=cachegrind
 --combine-dumps=yes
 --combine-dumps=no
 --dump-every-bb=
---dump-every=
 --dump-before=
 --dump-after=
 --zero-before=
@@ -149,6 +149,7 @@ _grind_options='--tool=cachegrind
 --separate-threads=yes
 --separate-threads=no
 --separate-callers=
+--context-limit=
 --separate-recs=
 --skip-plt=yes
 --skip-plt=no

@@ -249,6 +249,9 @@ impl Session for CarefulSession<'_> {
     fn asked(&mut self, report: &ProcessReport<'_>, tid: i32, ask: &Query) {
         self.tell((), |session| session.asked(report, tid, ask));
     }
+    fn peeked(&mut self, report: &ProcessReport<'_>) {
+        self.tell((), |session| session.peeked(report));
+    }
     fn control_request(&mut self) -> Option<ControlRequest> {
         self.tell(None, |session| session.control_request())
     }

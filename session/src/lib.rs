@@ -8,6 +8,7 @@ pub mod trace_channel;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub use grind_guest::counts::{Counts, Stretch};
 use grind_isa::cpuid::CpuModel;
@@ -60,8 +61,8 @@ pub struct Settings {
     pub beside: Beside,
     /// Whether programs that processes execute may be followed: what one has asked for is kept for the next.
     pub programs_follow: bool,
-    /// Whether the driver is asked what it wants several times a second, and not only when it gets a signal.
-    pub look_often: bool,
+    /// How often the driver is asked what it wants, if not only when it gets a signal.
+    pub look_every: Option<Duration>,
 }
 
 /// When a thread waits for its code to be translated, or for what is to become of a call, instead of being stopped: that needs
@@ -126,6 +127,8 @@ pub struct ControlRequest {
 pub enum Wanted {
     /// [`Session::asked`] is to be called.
     Query(Query),
+    /// [`Session::peeked`] is to be called. Nothing stops for it.
+    Peek,
     /// Counting is to be switched on or off; asking for the state that it is in changes nothing.
     Instrumentation(Instrumentation),
     /// The process is to be left to itself: what it has executed is reported, and it goes on untraced.
@@ -164,6 +167,20 @@ pub struct ProcessReport<'a> {
     pub counts: &'a Counts<'a>,
     /// The same, by context: the sum over them is `counts`. Empty if the process has never left context 0.
     pub contexts: &'a [ContextCounts<'a>],
+    /// Whether it is being counted now.
+    pub counting: bool,
+    /// The threads that there are, where somebody asks.
+    pub threads: &'a [ThreadTally],
+}
+
+/// What a thread has executed while it was counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadTally {
+    /// The kernel's number.
+    pub tid: i32,
+    /// Instructions, but for corrections of blocks that it left in the middle; as [`ProcessTally::instructions`] if the process was
+    /// not stopped.
+    pub instructions: u64,
 }
 
 /// How far the processes are, while they run.
@@ -224,6 +241,10 @@ pub trait Session {
     /// Something is asked about the process, by its thread `tid` or from outside (0). `report` is what it has executed since
     /// it began; all its threads stand still, and what they recorded has reached the sink.
     fn asked(&mut self, _report: &ProcessReport<'_>, _tid: i32, _ask: &Query) {}
+    /// What the process has executed so far, as [`Wanted::Peek`] wants it: its threads go on, so that some executions of the moment
+    /// may be missing or there too soon, and what they recorded may not have reached the sink. Where counters are collected
+    /// before the end, only what was executed since that happened.
+    fn peeked(&mut self, _report: &ProcessReport<'_>) {}
     /// What somebody outside wants next. It is asked for when the thread that called [`crate::run`] gets a signal whose
     /// handler does not restart system calls.
     fn control_request(&mut self) -> Option<ControlRequest> {

@@ -439,7 +439,6 @@ fn what_cannot_be_joined_is_refused_in_a_sentence() {
     refused(&[&format!("--pid={pid}"), "true"], "there is no program to start as well ('true')");
     refused(&["--duration=1s", "true"], "--duration needs --pid");
     refused(&["--duration=soon", "true"], "Invalid time 'soon' (as in 10s, 500ms, 2m)");
-    refused(&[&format!("--pid={pid}"), "--until-dump=yes"], "--until-dump needs --tool=callgrind");
     // Another tracer.
     let mut first = alone.profiler(&["-q", "--cachegrind-out-file=out"]).spawn().unwrap();
     until("it is followed", || follows(pid));

@@ -102,8 +102,7 @@ fn chapters() -> Vec<PathBuf> {
 
 /// Where the built programs are.
 fn programs() -> PathBuf {
-    let packages =
-        ["grind", "cg-annotate", "cg-diff", "cg-merge", "callgrind-annotate", "callgrind-control", "mem-annotate"];
+    let packages = ["grind", "cg-annotate", "cg-diff", "cg-merge", "callgrind-annotate", "cg-control", "mem-annotate"];
     tools::build(&packages).expect("the programs of the book")
 }
 

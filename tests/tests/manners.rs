@@ -73,7 +73,7 @@ fn mistakes_and_first_uses_are_answered_with_a_next_step() {
         "cg-report",
         "cg-export",
         "callgrind-annotate",
-        "callgrind-control",
+        "cg-control",
     ];
     let programs = tools::build(&packages).expect("the programs");
     let dir = tempfile::tempdir().expect("a folder");

@@ -11,7 +11,7 @@ use grind_guest::process::State;
 use grind_guest::recover::{self, CachePosition};
 use grind_guest::slots::{SlotId, SlotPool};
 use grind_ptrace::{self as tracee, Regs, Stop, Stopped, Wait};
-use grind_session::{ControlRequest, Exit, Instrumentation, ProcessReport, Wanted};
+use grind_session::{ControlRequest, Exit, Instrumentation, Wanted};
 use grind_types::Query;
 use grind_types::subject;
 use nix::libc;
@@ -92,6 +92,7 @@ impl Dispatcher<'_> {
             log::debug!(target: subject::REQUEST, "from outside, for process {pid}: {what:?}");
             match what {
                 Wanted::Query(ask) => self.ask(pid, 0, &ask),
+                Wanted::Peek => self.peek(pid),
                 Wanted::Detach => self.leave_soon(pid),
                 Wanted::Instrumentation(to) => self.instrument_from_outside(pid, to == Instrumentation::Start),
             }
@@ -129,22 +130,7 @@ impl Dispatcher<'_> {
             trace_channel.asked(pid, tid, ask);
         }
         self.push_stack_all(pid);
-        if let Some(p) = self.processes.get(&pid) {
-            let sum = self.sum(p);
-            let code_cache = p.code_cache.borrow();
-            let counts = sum.sum().counts(&code_cache.trans);
-            let report = ProcessReport {
-                pid,
-                parent: p.parent,
-                exe: p.exe.clone(),
-                args: p.args.clone(),
-                exit: None,
-                modules: &code_cache.modules,
-                counts: &counts,
-                contexts: &[],
-            };
-            self.session.asked(&report, tid, ask);
-        }
+        self.tell_asked(pid, tid, ask);
         self.go_on_all(held);
     }
 

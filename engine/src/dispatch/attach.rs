@@ -20,12 +20,12 @@ use grind_types::EngineError;
 use grind_types::subject;
 use nix::libc;
 
-use super::Dispatcher;
 use super::flush::makes_again;
 use super::kinds::{fault_pending, stops_processes};
 use super::life::command_line;
 use super::objects;
 use super::status::Status;
+use super::{Dispatcher, LOOK};
 
 /// Bytes of `syscall`, and of `int 0x80`.
 const CALL_LEN: u64 = 2;
@@ -75,7 +75,7 @@ impl Dispatcher<'_> {
             self.begin_attached(pid, tid, t, job_controlled);
         }
         // A signal of the driver's that comes just before the engine begins to wait must not be missed.
-        self.look_often();
+        self.look_every(self.settings.look_every.unwrap_or(LOOK));
         Ok(())
     }
 

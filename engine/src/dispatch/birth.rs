@@ -173,7 +173,8 @@ impl Dispatcher<'_> {
             p.code_cache.borrow_mut().users += 1;
             Rc::new(())
         };
-        let books = if self.session.forks_count_anew() { Books::default() } else { self.sum(p) };
+        let anew = self.session.forks_count_anew();
+        let (books, collected) = if anew { (Books::default(), 0) } else { (self.sum(p), p.collected) };
         let process = Process {
             pid: child,
             parent,
@@ -188,6 +189,7 @@ impl Dispatcher<'_> {
             popped_too_many: p.popped_too_many,
             address_limit: p.address_limit,
             counting: p.counting,
+            collected,
             exe: p.exe.clone(),
             args: p.args.clone(),
             joined: p.joined,

@@ -327,6 +327,13 @@ impl Dispatcher<'_> {
                 p.books = sum.without_counters(&code_cache.borrow().trans);
             }
         }
+        let tallies: Vec<_> =
+            pids.iter().filter_map(|pid| Some(self.thread_tallies(self.processes.get(pid)?))).collect();
+        for tally in tallies.into_iter().flatten() {
+            if let Some(th) = self.threads.get_mut(&tally.tid) {
+                th.collected = tally.instructions;
+            }
+        }
         let counters = code_cache.borrow().trans.counters();
         for tid in threads {
             let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { continue };

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use grind_code_cache::CodeCache;
 use grind_fragments::fragment_table::{FragmentId, StubKind};
+use grind_guest::counts::{exits, length_at};
 use grind_guest::image::Remote;
 use grind_guest::process::Process;
 use grind_guest::slots::SlotId;
@@ -484,13 +485,10 @@ impl Dispatcher<'_> {
         }
         let get = |counter: u32| counters.get(counter as usize).copied().unwrap_or(0);
         let mut counts = Counts::default();
-        let mut executed: Vec<u64> = trans.follow.exits.iter().map(|&(counter, ..)| get(counter)).collect();
-        for &(counter, exit, off) in &trans.follow.deferred {
-            let n = &mut executed[exit as usize];
-            *n = if off { n.wrapping_sub(get(counter)) } else { n.wrapping_add(get(counter)) };
-        }
-        for (&(_, site, call_context), &n) in trans.follow.exits.iter().zip(&executed) {
+        let mut collected = 0u64;
+        for (&(_, site, call_context), n) in trans.follow.exits.iter().zip(exits(trans, &counters)) {
             if n != 0 {
+                collected = collected.wrapping_add(n.wrapping_mul(length_at(trans, site)));
                 counts.executed.push((site, call_context, n));
             }
         }
@@ -502,6 +500,7 @@ impl Dispatcher<'_> {
         for site in &trans.sites {
             if get(site.counter) != 0 {
                 let call_context = trans.block(site.block).call_context;
+                collected = collected.wrapping_add(get(site.counter));
                 counts.repeated.push((trans.pc_of(site.block, site.index), call_context, get(site.counter)));
             }
         }
@@ -520,6 +519,14 @@ impl Dispatcher<'_> {
             sink.counted(p.pid, tid, &trans.follow, &counts);
             Some(())
         });
+        drop(code_cache);
+        let pid = p.pid;
+        if let Some(th) = self.threads.get_mut(&tid) {
+            th.collected = th.collected.wrapping_add(collected);
+        }
+        if let Some(p) = self.processes.get_mut(&pid) {
+            p.collected = p.collected.wrapping_add(collected);
+        }
     }
 
     /// The same for all threads of a process.

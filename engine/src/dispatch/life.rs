@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use grind_code_cache::CodeCache;
-use grind_guest::contexts::{Books, NAMED, ThreadContexts};
+use grind_fragments::fragment_table::FragmentTable;
+use grind_guest::contexts::{Book, Books, NAMED, ThreadContexts};
 use grind_guest::image::{self, Remote};
 use grind_guest::process::{Process, State, Thread};
 use grind_guest::recover::{self, CachePosition};
@@ -242,6 +243,7 @@ impl Dispatcher<'_> {
             popped_too_many: false,
             address_limit: None,
             counting,
+            collected: 0,
             exe,
             args,
             joined: false,
@@ -358,12 +360,7 @@ impl Dispatcher<'_> {
             self.session.notice(pid, Notice::Warning(text))
         });
         let counts = p.books.sum().counts(&code_cache.trans);
-        let books = if p.books.many() { p.books.all() } else { &[] };
-        let name = |context: u64| p.names.get(usize::try_from(context.checked_sub(NAMED)?).ok()?).cloned();
-        let contexts: Vec<ContextCounts<'_>> = books
-            .iter()
-            .map(|b| ContextCounts { context: b.context, name: name(b.context), counts: b.counts(&code_cache.trans) })
-            .collect();
+        let contexts = context_counts(p, &p.books, &code_cache.trans);
         self.session.process_ends(&ProcessReport {
             pid,
             parent: p.parent,
@@ -373,6 +370,8 @@ impl Dispatcher<'_> {
             modules: &code_cache.modules,
             counts: &counts,
             contexts: &contexts,
+            counting: p.counting,
+            threads: &[],
         });
     }
 
@@ -410,6 +409,14 @@ impl Dispatcher<'_> {
         }
         self.settle_pin();
     }
+}
+
+/// What has been executed in each context, if there has ever been another than 0.
+pub(super) fn context_counts<'t>(p: &Process, books: &Books, trans: &'t FragmentTable) -> Vec<ContextCounts<'t>> {
+    let books = if books.many() { books.all() } else { &[] };
+    let name = |context: u64| p.names.get(usize::try_from(context.checked_sub(NAMED)?).ok()?).cloned();
+    let of = |b: &Book| ContextCounts { context: b.context, name: name(b.context), counts: b.counts(trans) };
+    books.iter().map(of).collect()
 }
 
 /// An address space less uses the translations, if this was its last process.

@@ -224,8 +224,8 @@ pub(crate) fn run(
     let followed = guard::caught(|| {
         if let Target::Process(pid) = target {
             dispatcher.attach(pid)?;
-        } else if settings.look_often {
-            dispatcher.look_often();
+        } else if let Some(every) = settings.look_every {
+            dispatcher.look_every(every);
         }
         dispatcher.until_everything_ended()
     });
@@ -288,16 +288,17 @@ impl Dispatcher<'_> {
     }
 
     /// From now on the driver is asked what it wants also while nothing stops.
-    fn look_often(&mut self) {
+    fn look_every(&mut self, span: Duration) {
         self.looks = Ticks::new();
-        self.looks.iter_mut().for_each(|ticks| ticks.every(LOOK));
+        self.looks.iter_mut().for_each(|ticks| ticks.every(span));
     }
 
     /// Asks the driver what it wants.
     fn look_outside(&mut self) {
         self.looked = Instant::now();
-        self.serve_control_requests();
+        // What the driver learns of that may be what it wants.
         self.tell_tally();
+        self.serve_control_requests();
         self.follow_what_pays();
     }
 

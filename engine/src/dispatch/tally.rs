@@ -1,16 +1,21 @@
-//! How far the processes are, for a driver that shows it while they run, and what they are about to write meanwhile.
+//! How far the processes are, for a driver that shows it while they run, or is asked; and what they are about to write meanwhile.
 //!
-//! Nothing is stopped for it: counters are read as they stand, so that a sum may lie between two states of a thread. System calls
+//! Nothing is stopped for that, unless it is asked for what is true of one moment ([`super::ask`]): counters are read as they stand, so that a sum may lie between two states of a thread. System calls
 //! that write stop only while the driver has something to lose by them, and as a rule one of them ends that.
 //!
 //! Invariant: outside of that time no call stops for its sake; a copy of a process may have inherited the stops, and gives them up
 //! with the first one.
 
 use grind_code_cache::{CallStop, CodeCache};
-use grind_session::{ProcessTally, Tally};
+use grind_guest::contexts::Books;
+use grind_guest::counts;
+use grind_guest::process::Process;
+use grind_session::{ContextCounts, Counts, ProcessReport, ProcessTally, Tally, ThreadTally};
+use grind_types::Query;
 use nix::libc;
 
-use super::Dispatcher;
+use super::life::context_counts;
+use super::{Dispatcher, contexts};
 
 /// System calls that write, or copy, to a descriptor which may be a terminal.
 const OUTPUT: [i64; 4] = [libc::SYS_write, libc::SYS_writev, libc::SYS_sendfile, libc::SYS_splice];
@@ -24,7 +29,8 @@ impl Dispatcher<'_> {
         let running = self.processes.values().filter(|p| !p.threads.is_empty());
         let mut processes: Vec<ProcessTally> = running
             .map(|p| {
-                let instructions = self.sum(p).executed(&p.code_cache.borrow().trans);
+                let counted = self.sum(p).executed(&p.code_cache.borrow().trans);
+                let instructions = p.collected.wrapping_add(counted);
                 ProcessTally { pid: p.pid, instructions, threads: p.threads.len() }
             })
             .collect();
@@ -38,6 +44,45 @@ impl Dispatcher<'_> {
     fn watch_output(&mut self, on: bool) {
         self.watched = on;
         self.processes.values().for_each(|p| watch(&p.code_cache.borrow(), on));
+    }
+
+    /// Tells the driver what process `pid`, which stands still, has executed: `ask` is asked by thread `tid`, or from outside (0).
+    pub(super) fn tell_asked(&mut self, pid: i32, tid: i32, ask: &Query) {
+        let Some(p) = self.processes.get(&pid) else { return };
+        let (books, threads) = (self.sum(p), self.thread_tallies(p));
+        let code_cache = p.code_cache.borrow();
+        let counts = books.sum().counts(&code_cache.trans);
+        let contexts = context_counts(p, &books, &code_cache.trans);
+        self.session.asked(&running(p, &code_cache, &counts, &contexts, &threads), tid, ask);
+    }
+
+    /// Has the session look at what process `pid` has executed, while that goes on.
+    pub(super) fn peek(&mut self, pid: i32) {
+        // Who records calls counts for itself.
+        let finds = self.settings.trace.calls.is_none();
+        if let Some(trace_channel) = self.trace_channel.as_ref().filter(|_| finds && self.processes.contains_key(&pid))
+        {
+            trace_channel.asked(pid, 0, &Query::Look);
+        }
+        if let Some(p) = self.processes.get(&pid) {
+            let (books, threads) = (self.sum(p), self.thread_tallies(p));
+            let code_cache = p.code_cache.borrow();
+            let counts = books.sum().counts(&code_cache.trans);
+            self.session.peeked(&running(p, &code_cache, &counts, &[], &threads));
+        }
+    }
+
+    /// How far the threads of a process are.
+    pub(super) fn thread_tallies(&self, p: &Process) -> Vec<ThreadTally> {
+        let code_cache = p.code_cache.borrow();
+        let (weights, counters) = (counts::weights(&code_cache.trans), code_cache.trans.counters());
+        let of = |&tid: &i32| {
+            let th = self.threads.get(&tid).filter(|th| !th.folded)?;
+            let mut books = Books::default();
+            contexts::add_thread(th, p, counters, self.uncollected.get(&tid), &mut books);
+            Some(ThreadTally { tid, instructions: th.collected.wrapping_add(books.weighed(&weights)) })
+        };
+        p.threads.iter().filter_map(of).collect()
     }
 
     /// Thread `tid` stands before system call `nr`.
@@ -57,5 +102,27 @@ impl Dispatcher<'_> {
 fn watch(code_cache: &CodeCache, on: bool) {
     for nr in OUTPUT {
         code_cache.stop_before(nr, CallStop::Watched, on);
+    }
+}
+
+/// What is reported of a process that goes on.
+fn running<'a>(
+    p: &Process,
+    code_cache: &'a CodeCache,
+    counts: &'a Counts<'a>,
+    contexts: &'a [ContextCounts<'a>],
+    threads: &'a [ThreadTally],
+) -> ProcessReport<'a> {
+    ProcessReport {
+        pid: p.pid,
+        parent: p.parent,
+        exe: p.exe.clone(),
+        args: p.args.clone(),
+        exit: None,
+        modules: &code_cache.modules,
+        counts,
+        contexts,
+        counting: p.counting,
+        threads,
     }
 }

@@ -12,7 +12,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::{fs, process, thread};
 
-use callgrind_control_protocol::{Answer, Client, Listener, Request, Status};
+use callgrind_control_protocol::{Activity, Answer, Client, Listener, Request, Status, Tool};
 
 use super::text;
 use crate::{Target, limits};
@@ -32,6 +32,12 @@ pub(super) const TARGET: Target = Target {
         "instrumentation on\n",
         "instrumentation off\n",
         "kill\n",
+        "functions 0 5 Ir \n",
+        " tool: cachegrind\n",
+        " totals: 1 2\n",
+        " snapshot: 1\n",
+        " thread: 1 2 main\n",
+        " function: 1 main\ta.c\n",
         " command: ./a b\n",
         " instrumentation: on\n",
         " events: Ir Dr\n",
@@ -74,6 +80,7 @@ fn run(input: &[u8]) {
             let text = String::from_utf8_lossy(rest);
             let _ = text.lines().map(Request::parse).filter(Result::is_ok).count();
             let _ = Status::parse(&lines(&text));
+            let _ = Activity::parse(&lines(&text));
         }
         1 => to_a_run(rest),
         _ => to_a_client(rest),
@@ -96,6 +103,9 @@ fn laws(input: &[u8]) {
     if let Ok(status) = Status::parse(&lines(&text)) {
         let Answer::Done(said) = Answer::from(&status) else { panic!("a status is refused") };
         assert_eq!(Status::parse(&said).as_ref(), Ok(&status));
+    }
+    if let Ok(activity) = Activity::parse(&lines(&text)) {
+        assert_eq!(Activity::parse(&activity.lines()).as_ref(), Ok(&activity));
     }
     let answer = Answer::Done(text.split('\n').map(str::to_owned).collect());
     let said = answer.text();
@@ -126,8 +136,10 @@ fn to_a_run(said: &[u8]) {
         let base = folder("run");
         let socket = base.join(format!("grind-callgrind-{PID}/control"));
         let (wake, woken) = mpsc::channel();
-        let queue =
-            Listener::bind(&base, PID).expect("a socket").start(move || wake.send(()).unwrap_or(())).expect("a thread");
+        let queue = Listener::bind(&base, Tool::Callgrind, PID)
+            .expect("a socket")
+            .start(move || wake.send(()).unwrap_or(()))
+            .expect("a thread");
         thread::spawn(move || {
             while woken.recv().is_ok() {
                 while let Some(asked) = queue.next() {
@@ -135,6 +147,7 @@ fn to_a_run(said: &[u8]) {
                         Request::Status => Answer::from(&Status::default()),
                         Request::Dump(hint) => Answer::Done(vec![hint.clone()]),
                         Request::Kill => Answer::Refused("no".to_owned()),
+                        Request::Functions(_) => Answer::Done(Activity::default().lines()),
                         Request::Zero | Request::Instrumentation(_) | Request::Detach => Answer::Done(Vec::new()),
                     };
                     asked.answer(answer);

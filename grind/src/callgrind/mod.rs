@@ -3,7 +3,6 @@
 //!
 //! Nothing here touches a profile.
 
-pub mod control;
 pub mod session;
 #[cfg(test)]
 mod tests;

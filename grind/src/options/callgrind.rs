@@ -13,7 +13,7 @@ use grind_analysis::expand::Template;
 use grind_session::AtStart;
 
 use super::levels;
-use super::table::{Opt, Role, find as find_shared, ignored, lacking, span};
+use super::table::{Opt, Role, find as find_shared, ignored, lacking};
 use super::value::{Kind, Value};
 use super::{Options, Wrong};
 
@@ -89,17 +89,6 @@ pub static OPTIONS: &[Opt] = &[
         }
         Ok(())
     }),
-    opt(
-        &["--dump-every"],
-        Kind::Text("time"),
-        "",
-        "write a part after each such time (1s, 250ms; 50ms at least), so that it can be seen what was executed when",
-        |o, v| {
-            let Value::Text(text) = v else { return Ok(()) };
-            o.dump_every = Some(span(text)?);
-            Ok(())
-        },
-    ),
     opt(
         &["--dump-before"],
         ANY,

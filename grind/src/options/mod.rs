@@ -15,7 +15,6 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use cg_sim::host::Given;
 use grind_analysis::callgrind::settings::Settings;
@@ -26,6 +25,7 @@ use grind_session::Beside;
 use grind_symbols::Inlined;
 
 use crate::attach;
+use crate::timeline::Every;
 use sources::Source;
 use table::{Opt, Role};
 use value::Value;
@@ -160,7 +160,7 @@ pub struct Options {
     /// Whether each context of the statistics gets a profile of its own.
     pub separate_contexts: bool,
     /// How often parts of a profile are written (`--dump-every`).
-    pub dump_every: Option<Duration>,
+    pub dump_every: Option<Every>,
     /// The process that is joined, if none is started.
     pub attach: attach::Wanted,
     /// The tool.
@@ -434,8 +434,12 @@ pub fn parse(
     }
     let mut options = read_words(tool, &words, environment)?;
     let named = program.first().map(|word| word.to_string_lossy());
-    if let Some(clash) = options.attach.clash(named.as_deref(), tool == Tool::Callgrind) {
+    if let Some(clash) = options.attach.clash(named.as_deref()) {
         return Err(UsageError::Clash(clash));
+    }
+    if options.dump_every.is_some() && options.tree.is_some() && tool == Tool::Cachegrind {
+        let why = "--dump-every and --tree do not go together for cachegrind: its file of all processes has no parts";
+        return Err(UsageError::Clash(why.into()));
     }
     if options.attach.pid.is_some() {
         // It has asked long ago what its processor can do.

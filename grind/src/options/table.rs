@@ -15,6 +15,7 @@ use grind_session::Beside;
 use super::value::{Kind, Value};
 use super::{LogTarget, Options, Wrong, distances, levels};
 use crate::attach;
+use crate::timeline::Every;
 
 /// Changes the options as a value says; the error is the lines to show.
 pub type Apply = fn(&mut Options, Value<'_>) -> Result<(), Wrong>;
@@ -212,7 +213,25 @@ pub static OPTIONS: &[Opt] = &[
             Ok(())
         }),
         "no",
-        "with --pid and --tool=callgrind: leave the process once it has asked for a dump, or has been asked for one",
+        "with --pid: leave the process once it has asked for a dump, or has been asked for one",
+    ),
+    opt(
+        &["--dump-every"],
+        Kind::Text("time|N-instructions"),
+        Role::Core(|o, v| {
+            let Value::Text(text) = v else { return Ok(()) };
+            let text = text.to_string_lossy();
+            let every = Every::parse(&text).ok_or_else(|| {
+                Wrong::from(vec![format!(
+                    "Invalid time or number '{text}' (as in 1s, 250ms, 1G-instructions; 1M-instructions at least)"
+                )])
+            })?;
+            o.dump_every = Some(every);
+            Ok(())
+        }),
+        "",
+        "write a part after each such time (1s, 250ms; 50ms at least) or number of instructions of a process (1G-instructions, \
+         500M-instructions), so that it can be seen what was executed when; parts add up to the whole",
     ),
     opt(
         &["--child-silent-after-fork"],

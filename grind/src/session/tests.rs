@@ -81,6 +81,8 @@ fn end(runner: &mut Runner<'_>, pid: i32, counts: &[(u64, u64)]) {
         modules: &modules,
         counts: &counts,
         contexts: &[],
+        counting: true,
+        threads: &[],
     });
 }
 

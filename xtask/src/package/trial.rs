@@ -22,7 +22,7 @@ grep -q '<html' c.html
 [ "$(PATH=$LIBEXEC:$PATH; valgrind --version | cut -d. -f1)" = valgrind-3 ]
 PATH=$LIBEXEC:$PATH valgrind --tool=cachegrind --cachegrind-out-file=v.out true 2>v.log
 grep -q 'I *refs' v.log
-for program in grind cg_annotate cg_diff mem_annotate cg_merge cg_export cg_import cg_report callgrind_annotate callgrind_control cargo-grind; do
+for program in grind cg_annotate cg_diff mem_annotate cg_merge cg_export cg_import cg_report callgrind_annotate callgrind_control cg_control cargo-grind; do
     "$program" --version >/dev/null
 done
 "#;

@@ -1,13 +1,33 @@
-//! The command line of `callgrind_control`: the one definition of its options.
+//! The command lines of `callgrind_control` and `cg_control`: the one definition of their options.
 //!
 //! The manual page and the completions are made from it. A value that may be left out must be joined to its option, so
 //! that a process number is never taken for one.
 
-use clap::{ArgAction, Parser, ValueEnum};
+use clap::{ArgAction, Args, Parser, ValueEnum};
 
 /// Look at profiles with call graphs that are being made, and tell their runs what to do.
 #[derive(Debug, Parser)]
 #[command(name = "callgrind_control", version, infer_long_args = true, max_term_width = 100)]
+pub(crate) struct Callgrind {
+    #[command(flatten)]
+    pub(crate) options: Options,
+}
+
+/// Look at profiles that are being made, also live, and tell their runs what to do.
+///
+/// `cg_control top [pid|name|socket]` shows what a run executes, function by function, while it does.
+#[derive(Debug, Parser)]
+#[command(name = "cg_control", version, infer_long_args = true, max_term_width = 100)]
+pub(crate) struct Cg {
+    #[command(flatten)]
+    pub(crate) options: Options,
+
+    #[command(flatten)]
+    pub(crate) top: Top,
+}
+
+/// What both programs have.
+#[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Show figures about the run
     #[arg(short, long)]
@@ -41,13 +61,53 @@ pub(crate) struct Options {
     #[arg(short, long = "instr", value_name = "on|off", value_enum, hide_possible_values = true)]
     pub(crate) instrumentation: Option<OnOff>,
 
+    /// Say everything as JSON, for programs
+    #[arg(long)]
+    pub(crate) json: bool,
+
     /// Show what is being asked
     #[arg(short, long = "verbose", visible_short_alias = 'l', visible_alias = "long", action = ArgAction::SetTrue)]
     pub(crate) verbose: bool,
 
-    /// Runs, by the number of their process or the name of their program [default for looking: all]
+    /// Runs, by the number of their process, the path of their socket or the name of their program [default for looking: all]
     #[arg(value_name = "pid|name")]
     pub(crate) runs: Vec<String>,
+}
+
+/// How `cg_control top` shows a run.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Top {
+    /// With top: say it once, as text
+    #[arg(long, conflicts_with = "count")]
+    pub(crate) once: bool,
+
+    /// With top: say it so many times, as text
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) count: Option<u32>,
+
+    /// With top: milliseconds from one time to the next [default: 500]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(50..=60_000))]
+    pub(crate) interval: Option<u32>,
+
+    /// With top: sort functions by this event [default: Ir]
+    #[arg(long, value_name = "EVENT")]
+    pub(crate) sort: Option<String>,
+
+    /// With top: show functions and files alone whose names contain this
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) filter: Option<String>,
+
+    /// With top, as text: show so many functions [default: 20]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) rows: Option<u32>,
+}
+
+impl Top {
+    /// Whether anything of it was given.
+    pub(crate) fn is_given(&self) -> bool {
+        let Self { once, count, interval, sort, filter, rows } = self;
+        *once || sort.is_some() || filter.is_some() || [count, interval, rows].into_iter().any(Option::is_some)
+    }
 }
 
 /// The value of a switch.
@@ -72,12 +132,13 @@ mod tests {
     use clap::CommandFactory;
 
     fn parse(args: &[&str]) -> Result<Options, clap::Error> {
-        Options::try_parse_from(["callgrind_control"].iter().chain(args))
+        Callgrind::try_parse_from(["callgrind_control"].iter().chain(args)).map(|parsed| parsed.options)
     }
 
     #[test]
     fn the_definition_is_sound() {
-        Options::command().debug_assert();
+        Callgrind::command().debug_assert();
+        Cg::command().debug_assert();
     }
 
     #[test]

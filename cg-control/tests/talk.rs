@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use callgrind_control_protocol::{Answer, Frame, Listener, Request, Status, Thread};
+use callgrind_control_protocol::{Answer, Frame, Listener, Request, Status, Thread, Tool};
 
 fn control(base: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_callgrind_control"));
@@ -36,11 +36,13 @@ struct Run {
 impl Run {
     fn start(base: &Path, pid: u32, command: &str) -> Self {
         let (told, stop) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(false)));
-        let listener = Listener::bind(base, pid).unwrap();
+        let listener = Listener::bind(base, Tool::Callgrind, pid).unwrap();
         let (own_told, own_stop) = (Arc::clone(&told), Arc::clone(&stop));
         let mut status = Status {
             command: command.to_owned(),
             instrumentation: true,
+            tool: Tool::Callgrind,
+            totals: Vec::new(),
             events: vec!["Ir".into(), "Dr".into()],
             part: 1,
             figures: vec![("executed-calls".into(), 1234)],
@@ -70,6 +72,7 @@ impl Run {
                             status.instrumentation = *on;
                             Answer::Done(Vec::new())
                         }
+                        Request::Functions(_) => Answer::Refused("it has none".into()),
                         Request::Zero | Request::Kill | Request::Detach => Answer::Done(Vec::new()),
                     };
                     if asked.request != Request::Status {

@@ -53,10 +53,11 @@ pub(crate) fn events(status: &Status, list: &str) -> anyhow::Result<Vec<usize>> 
         .collect()
 }
 
-/// Counts of the threads.
+/// Counts of the process, if it knows them, and of its threads.
 pub(crate) fn totals(out: &mut dyn Write, status: &Status, events: &[usize]) -> anyhow::Result<()> {
-    let rows: Vec<(&[u64], String)> =
-        status.threads.iter().map(|thread| (&thread.total[..], format!("thread {}", thread.id))).collect();
+    let process = Some((&status.totals[..], "process".to_owned())).filter(|(totals, _)| !totals.is_empty());
+    let threads = status.threads.iter().map(|thread| (&thread.total[..], format!("thread {}", thread.id)));
+    let rows: Vec<(&[u64], String)> = process.into_iter().chain(threads).collect();
     table(out, status, events, &rows)
 }
 

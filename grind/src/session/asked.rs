@@ -1,0 +1,75 @@
+//! Who asks from outside while programs run: listening for them, what cannot be served, and who looks at what runs.
+
+use grind_analysis::counts::Events;
+use grind_session::{ControlRequest, Notice, ProcessReport, Session as _};
+
+use callgrind_control_protocol::{Request, Tool as ControlTool};
+
+use super::Runner;
+use crate::control::Control;
+use crate::live::Live;
+use crate::options::Tool;
+use crate::resolve;
+
+impl Runner<'_> {
+    /// Processes can be asked from outside. To be called by the thread that runs the engine, when there may be threads.
+    pub fn listens(&mut self) {
+        let tool = match self.options.tool {
+            Tool::Callgrind => ControlTool::Callgrind,
+            Tool::Cachegrind => ControlTool::Cachegrind,
+        };
+        self.control = Some(Control::new(tool));
+        self.live = Some(Live::new(self.options.names(), self.made()));
+    }
+
+    /// Process `pid` begins to run a program, or to be followed: it can be asked.
+    pub(super) fn listen(&mut self, pid: i32) {
+        if let Some(live) = &mut self.live {
+            live.forget(pid);
+        }
+        let Some(control) = &mut self.control else { return };
+        let listens = control.listen(pid);
+        // Cachegrind says nothing of it, and its logs are compared.
+        let calls = self.options.tool == Tool::Callgrind;
+        match listens {
+            Ok(()) if calls && self.options.verbosity > 0 => {
+                self.user(pid, "For interactive control, run 'callgrind_control -h'.");
+            }
+            Ok(()) => {}
+            Err(error) => {
+                let reason = resolve::reason(&error);
+                self.notice(
+                    pid,
+                    match calls {
+                        true => Notice::Warning(format!("callgrind_control cannot reach this run: {reason}")),
+                        false => Notice::Detail(format!("cg_control cannot reach this run: {reason}")),
+                    },
+                );
+            }
+        }
+    }
+
+    /// What somebody outside wants next.
+    pub(super) fn next_request(&mut self) -> Option<ControlRequest> {
+        let told = self.options.tool == Tool::Callgrind && !self.options.callgrind.followed();
+        let refused = |request: &Request| {
+            let functions = matches!(request, Request::Functions(_));
+            (functions && told).then(|| {
+                "calls are told one by one here, so there are no counters to look at while the program runs: --back and --dump \
+                 show what is known"
+                    .to_owned()
+            })
+        };
+        self.control.as_mut()?.next(refused)
+    }
+
+    /// Somebody looks at what a process executes.
+    pub(super) fn look(&mut self, report: &ProcessReport<'_>) {
+        let Some(asked) = self.control.as_mut().and_then(|control| control.served(report.pid, 0)) else { return };
+        let (Some(live), Some(process)) = (&mut self.live, self.processes.get(&report.pid)) else { return };
+        let found = self.findings.take(report.pid);
+        // Who records calls knows misses, but only where it stands still.
+        let events = if self.calls.is_some() { Events::default() } else { self.simulation.events() };
+        live.answer(report, process.began, events, &found.findings, asked);
+    }
+}
