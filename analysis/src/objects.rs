@@ -20,9 +20,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use grind_symbols::Data;
+use grind_trace::objects::{Allocating, Allocator, Event};
 use grind_trace::{
-    BORN_WORDS, CARVED_WORDS, DIED_WORDS, OBJECT_BORN, OBJECT_CARVED, OBJECT_DIED, OBJECT_FREED, OBJECT_GIVEN_BACK,
-    OBJECT_IN_QUESTION, OBJECT_KEPT, OBJECT_MOVED, OBJECT_POOL_GONE, OBJECT_RESIZED, RESIZED_WORDS,
+    ALLOCATOR_CALLED, ALLOCATOR_RETURNED, CALLED_WORDS, CARVED_WORDS, DIED_WORDS, OBJECT_CARVED, OBJECT_DIED,
+    OBJECT_FREED, OBJECT_GIVEN_BACK, OBJECT_POOL_GONE, OBJECT_RESIZED, RESIZED_WORDS, RETURNED_WORDS,
 };
 
 use blocks::Blocks;
@@ -85,6 +86,12 @@ pub struct Objects {
     found: Vec<(Object, Tally)>,
     /// The calls that took back what had not been handed out.
     unknown_frees: u64,
+    /// The thread whose records are read.
+    thread: i32,
+    /// The calls of allocators that threads are in.
+    calls: HashMap<i32, Allocating>,
+    /// What a function that takes blocks back was given last, and by whom: such functions call one another.
+    freed: Option<(i32, u64)>,
     /// Where they are missed, if that is asked for.
     streams: Option<streams::Streams>,
 }
@@ -122,8 +129,9 @@ impl Objects {
         Self { streams: Some(streams::Streams::new(line)), ..Self::default() }
     }
 
-    /// What is missed from here on is missed by this thread.
+    /// What is recorded and missed from here on is of this thread.
     pub fn thread(&mut self, tid: i32) {
+        self.thread = tid;
         self.streams.iter_mut().for_each(|streams| streams.thread(tid));
     }
 
@@ -136,7 +144,14 @@ impl Objects {
     /// The thread has ended.
     pub fn thread_ended(&mut self, tid: i32) {
         self.stacks.retain(|_, (_, of)| *of != tid);
+        self.calls.remove(&tid);
         self.streams.iter_mut().for_each(|streams| streams.thread_ended(tid));
+    }
+
+    /// Goes on in a process that `child` is the only thread of, a copy of `tid`.
+    pub fn forked(&mut self, tid: i32, child: i32) {
+        self.calls = self.calls.remove(&tid).map(|call| (child, call)).into_iter().collect();
+        self.thread = child;
     }
 
     /// Forgets what has been counted, but not what is there.
@@ -151,10 +166,17 @@ impl Objects {
     /// Takes note of what a record says that is none of a site. `None` if it is another one, or too short; else the words behind it.
     pub fn record<'a>(&mut self, words: &'a [u32]) -> Option<&'a [u32]> {
         match *words {
-            [OBJECT_BORN, a, b, c, d, e, f, module, ref rest @ ..] => {
-                const { assert!(BORN_WORDS == 8) };
-                let site = Site { module, addr: word(e, f) };
-                self.there(site, word(c, d), |blocks, size, n, gone| blocks.born(word(a, b), size, n, gone));
+            [ALLOCATOR_CALLED, which, a, b, c, d, e, f, _, _, g, h, ref rest @ ..] => {
+                const { assert!(CALLED_WORDS == 12) };
+                let allocator = Allocator::of_word(which)?;
+                let happens = self.calling().begins(allocator, [word(a, b), word(c, d), word(e, f)], word(g, h));
+                happens.into_iter().for_each(|event| self.happens(event));
+                Some(rest)
+            }
+            [ALLOCATOR_RETURNED, a, b, c, d, module, ref rest @ ..] => {
+                const { assert!(RETURNED_WORDS == 6) };
+                let happens = self.calling().returns(word(c, d), module, word(a, b));
+                happens.into_iter().flatten().for_each(|event| self.happens(event));
                 Some(rest)
             }
             [OBJECT_CARVED, a, b, c, d, e, f, g, h, module, ref rest @ ..] => {
@@ -182,18 +204,37 @@ impl Objects {
                 let known = match how {
                     OBJECT_FREED => self.blocks.freed(address, gone),
                     OBJECT_GIVEN_BACK => self.blocks.given_back(address, gone),
-                    OBJECT_IN_QUESTION => self.blocks.in_question(address, true),
-                    OBJECT_KEPT => self.blocks.in_question(address, false),
-                    OBJECT_MOVED => self.blocks.moved(address, gone),
                     OBJECT_POOL_GONE => self.blocks.pool_gone(address, gone),
                     _ => true,
                 };
-                if !known && matches!(how, OBJECT_FREED | OBJECT_GIVEN_BACK) {
+                let freed = (how == OBJECT_FREED).then_some((self.thread, address));
+                let again = freed.is_some() && freed == self.freed;
+                self.freed = freed;
+                if !known && !again && matches!(how, OBJECT_FREED | OBJECT_GIVEN_BACK) {
                     self.unknown_frees += 1;
                 }
                 Some(rest)
             }
             _ => None,
+        }
+    }
+
+    /// The call of an allocator that the thread is in whose records are read.
+    fn calling(&mut self) -> &mut Allocating {
+        self.calls.entry(self.thread).or_default()
+    }
+
+    /// A call of an allocator does this.
+    fn happens(&mut self, event: Event) {
+        let found = &mut self.found;
+        match event {
+            Event::InQuestion(address) => _ = self.blocks.in_question(address, true),
+            Event::Kept(address) => _ = self.blocks.in_question(address, false),
+            Event::Moved(address) => _ = self.blocks.moved(address, |object, bytes| gone(found, (object, bytes))),
+            Event::Born { address, size, site, module } => {
+                let site = Site { module, addr: site };
+                self.there(site, size, |blocks, size, n, gone| blocks.born(address, size, n, gone));
+            }
         }
     }
 

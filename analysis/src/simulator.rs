@@ -299,6 +299,7 @@ impl Sink for Simulator {
         if let Some(contexts) = &mut copy.contexts {
             contexts.forked(tid, child);
         }
+        copy.objects.iter_mut().for_each(|objects| objects.forked(tid, child));
         if let BeyondFirst::Deep(levels) = &mut copy.beyond {
             levels.forked(tid, child);
         }

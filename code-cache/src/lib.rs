@@ -717,7 +717,7 @@ impl CodeCache {
             };
             let base = self.chunks[chunk].guest + self.chunks[chunk].used;
             let watched = self.trace.recorded.objects.then_some(&self.watched);
-            let is_watched = |pc: u64| watched.is_some_and(|watched| watched.is(module_of(pc), pc));
+            let is_watched = |pc: u64| watched.and_then(|watched| watched.at(module_of(pc), pc));
             // Branches to code that changes are taken back, which uncounted ones cannot be; what records needs every entry.
             let derived_edges = !self.self_modifying(pc) && !self.trace.settings.any() && !self.trace.recorded.objects;
             self.trans.begin_batch();

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use grind_codegen as emit;
 use grind_fragments::code_reader::VSYSCALL_PAGE;
+use grind_layout as layout;
 use grind_ptrace::Memory;
 use grind_ptrace::maps::Region;
 use grind_trace::objects::Allocator;
@@ -262,10 +263,30 @@ impl CodeCache {
         self.watched.allocator(self.range_of(pc)?.module, pc)
     }
 
-    /// A call of an allocator will return to `pc`: what is translated of that from now on says when it does. Returns the module,
-    /// and whether that is news.
-    pub fn watch_return(&mut self, pc: u64) -> (u32, bool) {
-        (self.range_of(pc).map_or(u32::MAX, |r| r.module), self.watched.add_return(pc))
+    /// The module of the code at `pc`, or [`u32::MAX`].
+    pub fn module_number(&self, pc: u64) -> u32 {
+        self.range_of(pc).map_or(u32::MAX, |r| r.module)
+    }
+
+    /// A call of an allocator will return to `pc`: what is translated of that from now on records when it does, and emitted code
+    /// knows of the place, if there is room for it.
+    pub fn watch_return(&mut self, pc: u64) {
+        if self.watched.add_return(pc) {
+            self.kill_range(pc, pc.saturating_add(1));
+        }
+        let entry = |probe| (layout::ALLOCATOR_RETURNS + (pc % layout::ALLOCATOR_ENTRIES + probe) * 8) as usize;
+        for at in (0..layout::ALLOCATOR_PROBES).map(entry) {
+            match self.tables.load_u64(at) {
+                0 => return self.tables.store_u64(at, pc),
+                known if known == pc => return,
+                _ => {}
+            }
+        }
+    }
+
+    /// Calls of allocators stop from here on: there are several threads.
+    pub fn stop_allocators(&self) {
+        self.tables.store_u64(layout::ALLOCATORS_STOP as usize, 1);
     }
 
     /// What is executable at present.

@@ -5,6 +5,7 @@
 //! later lies within one cache line; r11 points to the thread's slot words but right behind a system call, and what the
 //! guest has in that and in other registers that are taken ([`grind_layout::registers::StolenRegisters`]) is in these.
 
+mod allocators;
 #[cfg(test)]
 mod bounds;
 pub mod bridge;
@@ -47,6 +48,7 @@ use grind_isa::decode::{Class, Insn, OSZAP, STATUS};
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 use grind_trace::TraceSettings;
+use grind_trace::objects::Watch;
 use grind_trace::follow::CallContextId;
 use iced_x86::{Encoder, InstructionInfoFactory};
 
@@ -273,8 +275,8 @@ pub struct Emitter<'a> {
     call_recorder: calls::CallRecorder,
     /// Whether a way from one address to another gets to, or over, a boundary of functions.
     crosses: &'a dyn Fn(u64, u64) -> bool,
-    /// Whether the engine is to be told whenever code at an address runs.
-    watched: &'a dyn Fn(u64) -> bool,
+    /// What calls of allocators there are at an address.
+    watched: &'a dyn Fn(u64) -> Option<Watch>,
     masked: bool,
     /// The plan of the block at hand.
     here: derived_edges::Plan,
@@ -323,7 +325,7 @@ impl<'a> Emitter<'a> {
             tracer: simulate::Tracer::default(),
             call_recorder: calls::CallRecorder::default(),
             crosses: &|_, _| false,
-            watched: &|_| false,
+            watched: &|_| None,
             masked: false,
             here: derived_edges::Plan::default(),
             with_derived_edges: true,
@@ -364,9 +366,9 @@ impl<'a> Emitter<'a> {
         self
     }
 
-    /// Where the engine is to be told that code runs.
+    /// Where allocators begin, and calls of them return to: that is recorded.
     #[inline(always)]
-    pub fn watching(mut self, watched: &'a dyn Fn(u64) -> bool) -> Self {
+    pub fn watching(mut self, watched: &'a dyn Fn(u64) -> Option<Watch>) -> Self {
         self.watched = watched;
         self
     }
@@ -510,10 +512,10 @@ impl<'a> Emitter<'a> {
                 }
                 _ => {}
             }
-            if i == 0 && (self.watched)(b.pc) {
-                let id = self.trans.add_stub(StubKind::Watched { pc: b.pc });
-                self.out.stubs.push((self.out.code.pos(), id));
-                self.out.code.stop(id);
+            if i == 0
+                && let Some(watch) = (self.watched)(b.pc)
+            {
+                self.watch(b.pc, watch, insn.live);
             }
             if counts_only && insn.is_copied() {
                 self.out.code.first_bytes(insn.raw(), insn.len());

@@ -231,14 +231,16 @@ pub fn diverge(remote: &mut Remote<'_>, code_cache: &CodeCache) -> Result<CodeCa
         Ok::<_, EngineError>(host)
     };
     let used = layout::TARGET_TABLES + layout::TARGET_TABLE * u64::from(code_cache.trans.follow.tables);
-    let pairs = layout::PAIR_BITS..if code_cache.pairs { layout::TABLES_SIZE } else { layout::CALL_TABLE };
+    let pairs = layout::PAIR_BITS..if code_cache.pairs { layout::ALLOCATORS_STOP } else { layout::CALL_TABLE };
+    let objects = code_cache.trace.recorded.objects;
+    let allocators = layout::ALLOCATORS_STOP..if objects { layout::TABLES_SIZE } else { layout::ALLOCATORS_STOP };
     let tables = copy(
         remote,
         code_cache.tables_at,
         libc::PROT_READ,
         &code_cache.tables,
         layout::TABLES_SIZE,
-        &[0..used, pairs],
+        &[0..used, pairs, allocators],
     )?;
     let mut chunks = Vec::new();
     for c in &code_cache.chunks {

@@ -11,7 +11,6 @@ use grind_fragments::fragment_table::FragmentId;
 use grind_fragments::orders::Pace;
 use grind_ptrace::Memory;
 use grind_trace::follow::Frame;
-use grind_trace::objects::Allocating;
 use grind_types::hash::Map;
 
 use crate::contexts::{Books, ThreadContexts};
@@ -88,8 +87,6 @@ pub struct Thread {
     pub frames: RefCell<Vec<Frame>>,
     /// What its own trap flag has shown.
     pub traps: Traps,
-    /// The calls of allocators that it is in.
-    pub allocating: Allocating,
     /// What it has been through with its last signal.
     pub progress: Progress,
     /// A call that it is about to make once more.
@@ -208,7 +205,6 @@ impl Thread {
             contexts,
             frames: RefCell::default(),
             traps: Traps::default(),
-            allocating: Allocating::default(),
             progress: Progress::default(),
             interrupted: None,
             job_controlled: false,

@@ -241,7 +241,16 @@ impl SlotPool {
     pub fn copy_slot_words(&self, from: SlotId, to: SlotId) -> io::Result<()> {
         let mut words = [0; layout::THREAD_WORDS];
         self.file.read_exact_at(&mut words, u64::from(from.0) * layout::SLOT_SIZE + layout::HEADER)?;
-        self.file.write_all_at(&words, u64::from(to.0) * layout::SLOT_SIZE + layout::HEADER)
+        self.file.write_all_at(&words, u64::from(to.0) * layout::SLOT_SIZE + layout::HEADER)?;
+        self.copy_allocator_call(from, to)
+    }
+
+    /// The thread of slot `to` is in the same call of an allocator as that of `from`.
+    pub fn copy_allocator_call(&self, from: SlotId, to: SlotId) -> io::Result<()> {
+        for word in [SlotWord::AllocatorFrame, SlotWord::AllocatorResult] {
+            self.set_slot_word(to, word, self.slot_word(from, word))?;
+        }
+        Ok(())
     }
 
     /// Reads a word at any offset of a slot.

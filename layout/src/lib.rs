@@ -275,6 +275,11 @@ pub enum SlotWord {
     Nowhere = 1376,
     /// The time of what has never been used: 0.
     Never = 1384,
+    /// Where the return address of the call of an allocator lies that the thread is in, of calls within one another the outermost;
+    /// 0: it is in none.
+    AllocatorFrame = 1392,
+    /// Where that call puts the address of the block; 0: it returns it.
+    AllocatorResult = 1400,
 }
 
 /// Offset from `gs` of what r11 points to in translated code: so that many slot words are a byte's offset away from it.
@@ -326,8 +331,18 @@ pub const CALL_TABLE: u64 = PAIR_BITS + 4096;
 pub const PAIR_TABLE: u64 = CALL_TABLE + IBL_ENTRIES * 8;
 /// Its entries.
 pub const PAIR_ENTRIES: u64 = 1 << 20;
+/// Offset of a word: not 0 if calls of allocators stop, rather than be recorded by emitted code. It, and the next one, are there
+/// for programs only whose blocks of memory are recorded.
+pub const ALLOCATORS_STOP: u64 = PAIR_TABLE + PAIR_ENTRIES * 8;
+/// Offset of the table of the addresses that calls of allocators are known to return to: by the low bits of each, or in
+/// one of the next entries ([`ALLOCATOR_PROBES`]); 0: none.
+pub const ALLOCATOR_RETURNS: u64 = ALLOCATORS_STOP + 4096;
+/// Entries of that which low bits choose.
+pub const ALLOCATOR_ENTRIES: u64 = 1 << 14;
+/// In how many entries, from the one that the low bits choose on, an address may be.
+pub const ALLOCATOR_PROBES: u64 = 4;
 /// Bytes of all tables.
-pub const TABLES_SIZE: u64 = PAIR_TABLE + PAIR_ENTRIES * 8;
+pub const TABLES_SIZE: u64 = ALLOCATOR_RETURNS + (ALLOCATOR_ENTRIES * 8) + 4096;
 
 /// Bytes of a large page.
 pub const LARGE_PAGE: u64 = 2 << 20;
@@ -344,7 +359,8 @@ pub const THREAD_WORDS: usize = SlotWord::TracePos as usize;
 
 const _: () =
     assert!(CONTEXT_TABLE + 16 * CONTEXT_ENTRIES <= CONTEXT_STACK && CONTEXT_STACK + 8 * CONTEXT_DEPTH <= SLOT_SIZE);
-const _: () = assert!(SlotWord::Never.at() as u64 == NOWHERE + 8 && NOWHERE + 16 <= MISS_PATH_STACK - 64 * 8);
+const _: () = assert!(SlotWord::Never.at() as u64 == NOWHERE + 8);
+const _: () = assert!(SlotWord::AllocatorResult.at() as u64 + 8 <= MISS_PATH_STACK - 64 * 8 && ALLOCATOR_PROBES <= 4096 / 8);
 const _: () = assert!(DATA_USES + DATA_WAY * MOST_USED <= CONTEXT_TABLE && TRACE_BUFFER.is_multiple_of(4096));
 const _: () = assert!(COUNTERS + 8 * MAX_COUNTERS as u64 <= SLOT_SIZE && SLOT_SIZE < 1 << 31);
 const _: () = assert!(ACTIVE + 8 * MOST_FUNCTIONS as u64 <= SIMULATED && FRAMES_SIZE.is_multiple_of(4096));

@@ -48,7 +48,7 @@ pub struct TraceSettings {
     /// Nothing is recorded for this: what is known of instructions says of which form they are.
     pub forms: bool,
     /// Which blocks of memory the allocators of `Session::watched` hand out and take back, in order with what is
-    /// missed: records of [`OBJECT_BORN`] and of [`OBJECT_DIED`]. Not where calls are told or followed.
+    /// missed: records of [`ALLOCATOR_CALLED`] to [`OBJECT_RESIZED`]. Not where calls are told or followed.
     pub objects: bool,
 }
 
@@ -533,16 +533,23 @@ pub const LINE_REUSED: u32 = u32::MAX - 2;
 /// Words of a record of [`LINE_LOADED`] and [`LINE_REUSED`].
 pub const LINE_WORDS: usize = 4;
 
-/// In place of a site's number: an allocator has handed out a block of memory. Operands, two words each: its address, its
-/// bytes, where the call of the allocator returns to; then the index of the module of that address. A block that lies
-/// there already is gone.
-pub const OBJECT_BORN: u32 = u32::MAX - 5;
+/// In place of a site's number: the thread calls an allocator, of calls within one another the outermost. Operands: which one
+/// ([`objects::Allocator::word`]); then, two words each, its first three arguments, where its return address lies, and that
+/// address.
+pub const ALLOCATOR_CALLED: u32 = u32::MAX - 5;
 
-/// Words of a record of [`OBJECT_BORN`].
-pub const BORN_WORDS: usize = 8;
+/// Words of a record of [`ALLOCATOR_CALLED`].
+pub const CALLED_WORDS: usize = 12;
+
+/// In place of a site's number: that call has returned. Operands: the address of the block (two words; 0 if there is none), where
+/// it has returned to (two words), the index of the module of that address.
+pub const ALLOCATOR_RETURNED: u32 = u32::MAX - 9;
+
+/// Words of a record of [`ALLOCATOR_RETURNED`].
+pub const RETURNED_WORDS: usize = 6;
 
 /// In place of a site's number: what happens to the block of memory at an address. Operands: the address (two words), and one of
-/// [`OBJECT_FREED`], [`OBJECT_IN_QUESTION`], [`OBJECT_MOVED`], [`OBJECT_KEPT`], [`OBJECT_GIVEN_BACK`], [`OBJECT_POOL_GONE`].
+/// [`OBJECT_FREED`], [`OBJECT_GIVEN_BACK`], [`OBJECT_POOL_GONE`].
 pub const OBJECT_DIED: u32 = u32::MAX - 6;
 
 /// Words of a record of [`OBJECT_DIED`].
@@ -551,20 +558,11 @@ pub const DIED_WORDS: usize = 4;
 /// It is taken back.
 pub const OBJECT_FREED: u32 = 0;
 
-/// It may be taken back from now on: its size is being changed. Until another block lies there, it still does.
-pub const OBJECT_IN_QUESTION: u32 = 1;
-
-/// What was in question is gone.
-pub const OBJECT_MOVED: u32 = 2;
-
-/// What was in question stays as it was.
-pub const OBJECT_KEPT: u32 = 3;
-
 /// The program says that it is taken back: a block of [`OBJECT_CARVED`].
-pub const OBJECT_GIVEN_BACK: u32 = 4;
+pub const OBJECT_GIVEN_BACK: u32 = 1;
 
 /// The program says that all blocks of a pool are taken back. The address is that of the pool.
-pub const OBJECT_POOL_GONE: u32 = 5;
+pub const OBJECT_POOL_GONE: u32 = 2;
 
 /// In place of a site's number: the program says that a part of its memory is a block of its own. Operands, two words each: its
 /// address, its bytes, the address behind the request, the pool (0: none); then the index of the module of that address. It
@@ -585,7 +583,8 @@ pub const RESIZED_WORDS: usize = 5;
 #[must_use]
 pub fn object_words(first: u32) -> Option<usize> {
     match first {
-        OBJECT_BORN => Some(BORN_WORDS),
+        ALLOCATOR_CALLED => Some(CALLED_WORDS),
+        ALLOCATOR_RETURNED => Some(RETURNED_WORDS),
         OBJECT_DIED => Some(DIED_WORDS),
         OBJECT_CARVED => Some(CARVED_WORDS),
         OBJECT_RESIZED => Some(RESIZED_WORDS),

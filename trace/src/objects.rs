@@ -3,10 +3,13 @@
 //!
 //! A call is known by where it returns to and by the stack pointer there, since an allocator may end with a jump to another one.
 //! Of calls within one another the outermost counts: who it returns to has got the block. Calls that never return (an exception,
-//! `longjmp`) are forgotten when the stack has gone back behind them. Nothing is kept of those that hand nothing out.
+//! `longjmp`) are forgotten when the stack has gone back behind them. Nothing is kept of those that hand nothing out. Who records calls
+//! sees to that ([`outermost`] and emitted code); what is recorded of a thread is one call after the other.
 
 use std::collections::HashSet;
 use std::sync::Arc;
+
+use crate::{CONTEXT_SITE, CONTEXT_WORDS, LINE_LOADED, LINE_REUSED, LINE_WORDS, object_words};
 
 /// What a function does with blocks of memory, by its arguments. All return the address of a block, or 0, if nothing else is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +34,29 @@ pub enum Allocator {
 pub type Arguments = [u64; 3];
 
 impl Allocator {
+    /// All of them, by their numbers in records.
+    const ALL: [Self; 7] = [
+        Self::Allocate,
+        Self::AllocateArray,
+        Self::AllocateAligned,
+        Self::AllocateTo,
+        Self::Reallocate,
+        Self::ReallocateArray,
+        Self::Free,
+    ];
+
+    /// Its number in a record.
+    #[must_use]
+    pub const fn word(self) -> u32 {
+        self as u32
+    }
+
+    /// The one of this number.
+    #[must_use]
+    pub fn of_word(word: u32) -> Option<Self> {
+        Self::ALL.get(word as usize).copied()
+    }
+
     /// The bytes that are asked for.
     fn size(self, [a, b, c]: Arguments) -> u64 {
         match self {
@@ -54,24 +80,32 @@ impl Allocator {
 struct Call {
     allocator: Allocator,
     arguments: Arguments,
-    /// Where its return address lies.
-    sp: u64,
     returns_to: u64,
-    module: u32,
 }
 
-/// What happens to blocks.
+/// Whether a call whose return address lies at `sp` is the outermost one, if that of the one before it, which has not returned, lies at
+/// `frame` (0: there is none).
+#[must_use]
+pub fn outermost(frame: u64, sp: u64) -> bool {
+    frame <= sp
+}
+
+/// Whether a call whose return address lay at `frame` (0: there is none) has returned if the stack pointer is `sp` now.
+#[must_use]
+pub fn has_returned(frame: u64, sp: u64) -> bool {
+    frame != 0 && frame.wrapping_add(8) == sp
+}
+
+/// What a call of an allocator does to blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The block at this address has been taken back.
-    Freed(u64),
-    /// The block at this address may be gone, until the call returns.
+    /// The block at this address may be gone, until the call returns. Until another block lies there, it still does.
     InQuestion(u64),
     /// The block that was in question at this address is gone.
     Moved(u64),
     /// The block that was in question at this address is still there.
     Kept(u64),
-    /// A block has been handed out.
+    /// A block has been handed out. One that lies there already is gone.
     Born {
         /// Its address.
         address: u64,
@@ -82,7 +116,14 @@ pub enum Event {
         /// The module that this is in.
         module: u32,
     },
-    /// The program says that a part of its memory is a block of its own.
+}
+
+/// What a function that takes a block back, or a request of the program, says of blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// The block at this address has been taken back.
+    Freed(u64),
+    /// A part of the program's memory is a block of its own.
     Carved {
         /// Its address.
         address: u64,
@@ -95,67 +136,71 @@ pub enum Event {
         /// The pool that it is of, or 0.
         pool: u64,
     },
-    /// The program says that a block has another size now.
+    /// A block has another size now.
     Resized {
         /// Its address.
         address: u64,
         /// Its bytes.
         size: u64,
     },
-    /// The program says that the block which was carved out at this address is taken back.
+    /// The block which was carved out at this address is taken back.
     GivenBack(u64),
-    /// The program says that all blocks of this pool are taken back.
+    /// All blocks of this pool are taken back.
     PoolGone(u64),
 }
 
-/// The calls of allocators that a thread is in, outermost first.
+/// Those of these records that are about objects. `words_of` says how many words one of a site has, its number included.
+pub fn alone(records: &[u32], words_of: impl Fn(u32) -> Option<usize>) -> Vec<u32> {
+    let (mut rest, mut objects) = (records, Vec::new());
+    while let Some(&first) = rest.first() {
+        let about = object_words(first);
+        let words = about.or(match first {
+            CONTEXT_SITE => Some(CONTEXT_WORDS),
+            LINE_LOADED | LINE_REUSED => Some(LINE_WORDS),
+            site => words_of(site),
+        });
+        let Some((record, behind)) = words.and_then(|n| rest.split_at_checked(n)) else { break };
+        if about.is_some() {
+            objects.extend_from_slice(record);
+        }
+        rest = behind;
+    }
+    objects
+}
+
+/// The call of an allocator that a thread is in.
 #[derive(Clone, Debug, Default)]
-pub struct Allocating(Vec<Call>);
+pub struct Allocating(Option<Call>);
 
 impl Allocating {
-    /// The thread calls an allocator: its return address `returns_to`, which is in `module`, lies at `sp`. Returns what happens at
-    /// once.
-    pub fn begins(
-        &mut self,
-        allocator: Allocator,
-        arguments: Arguments,
-        sp: u64,
-        returns_to: u64,
-        module: u32,
-    ) -> Option<Event> {
-        self.0.retain(|call| call.sp > sp);
-        if allocator == Allocator::Free {
-            return Some(arguments[0]).filter(|a| *a != 0).map(Event::Freed);
-        }
-        if !self.0.is_empty() {
-            return None;
-        }
-        self.0.push(Call { allocator, arguments, sp, returns_to, module });
+    /// The thread calls an allocator, which returns to `returns_to`: in place of what it was in. Returns what happens at once.
+    pub fn begins(&mut self, allocator: Allocator, arguments: Arguments, returns_to: u64) -> Option<Event> {
+        self.0 = Some(Call { allocator, arguments, returns_to });
         allocator.old(arguments).map(Event::InQuestion)
     }
 
-    /// The thread is at `pc`, where calls of allocators return to, with this stack pointer and result. `read` reads a word of its
-    /// memory. Returns what happens, in order.
-    pub fn returns(&mut self, pc: u64, sp: u64, result: u64, read: impl Fn(u64) -> Option<u64>) -> [Option<Event>; 2] {
-        // The return address has been taken off the stack.
-        self.0.retain(|call| call.sp.wrapping_add(8) >= sp);
-        let Some(call) = self.0.pop_if(|call| call.sp.wrapping_add(8) == sp && call.returns_to == pc) else {
-            return [None; 2];
-        };
+    /// The call has returned to `pc`, which is in `module`, with a block at `address` (0: with none). Returns what happens, in
+    /// order.
+    pub fn returns(&mut self, pc: u64, module: u32, address: u64) -> [Option<Event>; 2] {
+        let Some(call) = self.0.take_if(|call| call.returns_to == pc) else { return [None; 2] };
         let size = call.allocator.size(call.arguments);
-        let address = match call.allocator {
-            Allocator::AllocateTo if result == 0 => read(call.arguments[0]).unwrap_or(0),
-            Allocator::AllocateTo => 0,
-            _ => result,
-        };
         let old = call.allocator.old(call.arguments).map(|old| match address {
             // (With 0 bytes it has been taken back.)
             0 if size > 0 => Event::Kept(old),
             _ => Event::Moved(old),
         });
-        let born = Event::Born { address, size, site: call.returns_to, module: call.module };
+        let born = Event::Born { address, size, site: call.returns_to, module };
         [old, (address != 0).then_some(born)]
     }
+}
+
+/// What is to be watched at an address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Watch {
+    /// Calls of allocators return there.
+    pub returns: bool,
+    /// An allocator begins there.
+    pub begins: Option<Allocator>,
 }
 
 /// The code that the engine is told of whenever it runs.
@@ -189,9 +234,10 @@ impl Watched {
         list.binary_search_by_key(&pc, |(at, _)| *at).ok().map(|n| list[n].1)
     }
 
-    /// Whether `pc`, which is in `module`, is such code.
-    pub fn is(&self, module: u32, pc: u64) -> bool {
-        self.returns.contains(&pc) || self.allocator(module, pc).is_some()
+    /// What there is at `pc`, which is in `module`, if it is such code.
+    pub fn at(&self, module: u32, pc: u64) -> Option<Watch> {
+        let watch = Watch { returns: self.returns.contains(&pc), begins: self.allocator(module, pc) };
+        (watch != Watch::default()).then_some(watch)
     }
 
     /// The first place in `module`, at `from` or behind it, where an allocator begins.
@@ -207,12 +253,12 @@ mod tests {
 
     const SITE: u64 = 0x4000;
 
-    fn begin(calls: &mut Allocating, allocator: Allocator, arguments: Arguments, sp: u64) -> Option<Event> {
-        calls.begins(allocator, arguments, sp, SITE, 7)
+    fn begin(calls: &mut Allocating, allocator: Allocator, arguments: Arguments) -> Option<Event> {
+        calls.begins(allocator, arguments, SITE)
     }
 
-    fn end(calls: &mut Allocating, sp: u64, result: u64) -> [Option<Event>; 2] {
-        calls.returns(SITE, sp + 8, result, |at| (at == 0x900).then_some(0x7777))
+    fn end(calls: &mut Allocating, address: u64) -> [Option<Event>; 2] {
+        calls.returns(SITE, 7, address)
     }
 
     fn born(address: u64, size: u64) -> Option<Event> {
@@ -222,65 +268,74 @@ mod tests {
     #[test]
     fn each_allocator_says_where_its_block_is_and_how_large() {
         let mut calls = Allocating::default();
-        for (allocator, arguments, result, address, size) in [
-            (Allocator::Allocate, [24, 1, 2], 0x100, 0x100, 24),
-            (Allocator::AllocateArray, [3, 5, 2], 0x100, 0x100, 15),
-            (Allocator::AllocateArray, [u64::MAX, 5, 2], 0x100, 0x100, u64::MAX),
-            (Allocator::AllocateAligned, [64, 100, 2], 0x140, 0x140, 100),
-            (Allocator::AllocateTo, [0x900, 64, 10], 0, 0x7777, 10),
+        for (allocator, arguments, size) in [
+            (Allocator::Allocate, [24, 1, 2], 24),
+            (Allocator::AllocateArray, [3, 5, 2], 15),
+            (Allocator::AllocateArray, [u64::MAX, 5, 2], u64::MAX),
+            (Allocator::AllocateAligned, [64, 100, 2], 100),
+            (Allocator::AllocateTo, [0x900, 64, 10], 10),
         ] {
-            assert_eq!(begin(&mut calls, allocator, arguments, 0x800), None);
-            assert_eq!(end(&mut calls, 0x800, result), [None, born(address, size)], "{allocator:?}");
+            assert_eq!(Allocator::of_word(allocator.word()), Some(allocator));
+            assert_eq!(begin(&mut calls, allocator, arguments), None);
+            assert_eq!(end(&mut calls, 0x140), [None, born(0x140, size)], "{allocator:?}");
+            assert_eq!(end(&mut calls, 0x140), [None, None], "it has returned");
+            begin(&mut calls, allocator, arguments);
+            assert_eq!(end(&mut calls, 0), [None, None], "{allocator:?}");
         }
-        for (allocator, result) in [(Allocator::Allocate, 0), (Allocator::AllocateTo, 12)] {
-            assert_eq!(begin(&mut calls, allocator, [0x900, 8, 8], 0x800), None);
-            assert_eq!(end(&mut calls, 0x800, result), [None, None], "{allocator:?}");
-        }
+        assert_eq!(Allocator::of_word(Allocator::Free.word() + 1), None);
     }
 
     #[test]
     fn blocks_whose_size_is_changed_are_in_question_until_the_call_returns() {
         let mut calls = Allocating::default();
         let again = [0x100, 50, 0];
-        assert_eq!(begin(&mut calls, Allocator::Reallocate, again, 0x800), Some(Event::InQuestion(0x100)));
-        assert_eq!(end(&mut calls, 0x800, 0x200), [Some(Event::Moved(0x100)), born(0x200, 50)]);
-        begin(&mut calls, Allocator::Reallocate, again, 0x800);
-        assert_eq!(end(&mut calls, 0x800, 0), [Some(Event::Kept(0x100)), None], "no memory");
-        begin(&mut calls, Allocator::Reallocate, [0x100, 0, 0], 0x800);
-        assert_eq!(end(&mut calls, 0x800, 0), [Some(Event::Moved(0x100)), None], "taken back");
-        assert_eq!(begin(&mut calls, Allocator::ReallocateArray, [0, 4, 6], 0x800), None);
-        assert_eq!(end(&mut calls, 0x800, 0x300), [None, born(0x300, 24)]);
+        assert_eq!(begin(&mut calls, Allocator::Reallocate, again), Some(Event::InQuestion(0x100)));
+        assert_eq!(end(&mut calls, 0x200), [Some(Event::Moved(0x100)), born(0x200, 50)]);
+        begin(&mut calls, Allocator::Reallocate, again);
+        assert_eq!(end(&mut calls, 0), [Some(Event::Kept(0x100)), None], "no memory");
+        begin(&mut calls, Allocator::Reallocate, [0x100, 0, 0]);
+        assert_eq!(end(&mut calls, 0), [Some(Event::Moved(0x100)), None], "taken back");
+        assert_eq!(begin(&mut calls, Allocator::ReallocateArray, [0, 4, 6]), None);
+        assert_eq!(end(&mut calls, 0x300), [None, born(0x300, 24)]);
+    }
+
+    #[test]
+    fn a_call_takes_the_place_of_one_that_never_returned() {
+        let mut calls = Allocating::default();
+        begin(&mut calls, Allocator::Allocate, [10, 0, 0]);
+        calls.begins(Allocator::Allocate, [20, 0, 0], 0x5000);
+        assert_eq!(end(&mut calls, 0x100), [None, None], "elsewhere");
+        let second = Event::Born { address: 0x200, size: 20, site: 0x5000, module: 7 };
+        assert_eq!(calls.returns(0x5000, 7, 0x200), [None, Some(second)]);
     }
 
     #[test]
     fn of_calls_within_one_another_the_outermost_counts() {
-        let mut calls = Allocating::default();
-        begin(&mut calls, Allocator::Allocate, [10, 0, 0], 0x800);
-        assert_eq!(begin(&mut calls, Allocator::Allocate, [99, 0, 0], 0x700), None);
-        assert_eq!(end(&mut calls, 0x700, 0x500), [None, None]);
-        assert_eq!(begin(&mut calls, Allocator::Free, [0x500, 0, 0], 0x700), Some(Event::Freed(0x500)));
-        assert_eq!(end(&mut calls, 0x800, 0x100), [None, born(0x100, 10)]);
-        assert_eq!(begin(&mut calls, Allocator::Free, [0x100, 0, 0], 0x700), Some(Event::Freed(0x100)));
-        assert_eq!(begin(&mut calls, Allocator::Free, [0, 0, 0], 0x700), None);
+        assert!(outermost(0, 0x800) && !outermost(0x800, 0x700), "within");
+        assert!(outermost(0x800, 0x800), "a jump from one allocator to another");
+        assert!(outermost(0x700, 0x800), "the stack has gone back");
+        assert!(has_returned(0x800, 0x808));
+        assert!(!has_returned(0x800, 0x708) && !has_returned(0x800, 0x908) && !has_returned(0, 8));
     }
 
     #[test]
-    fn jumps_from_one_allocator_to_another_are_one_call() {
-        let mut calls = Allocating::default();
-        begin(&mut calls, Allocator::AllocateArray, [10, 4, 0], 0x800);
-        begin(&mut calls, Allocator::Allocate, [40, 4, 0], 0x800);
-        assert_eq!(end(&mut calls, 0x800, 0x100), [None, born(0x100, 40)]);
-        assert_eq!(end(&mut calls, 0x800, 0x100), [None, None]);
+    fn objects_are_found_among_other_records() {
+        let died = [crate::OBJECT_DIED, 1, 2, crate::OBJECT_FREED];
+        let records = [&[CONTEXT_SITE, 5, 5][..], &died, &[3, 7, 7], &[LINE_LOADED, 1, 1, 1], &died].concat();
+        let words_of = |site| (site == 3).then_some(3);
+        assert_eq!(alone(&records, words_of), [died, died].concat());
+        assert_eq!(alone(&records[..records.len() - 1], words_of), died, "not whole");
+        assert_eq!(alone(&[4, 4], words_of), [], "not known");
     }
 
     #[test]
-    fn calls_that_never_return_are_forgotten() {
-        let mut calls = Allocating::default();
-        begin(&mut calls, Allocator::Allocate, [10, 0, 0], 0x700);
-        assert_eq!(begin(&mut calls, Allocator::Allocate, [20, 0, 0], 0x800), None);
-        assert_eq!(end(&mut calls, 0x800, 0x100), [None, born(0x100, 20)]);
-        begin(&mut calls, Allocator::Allocate, [10, 0, 0], 0x700);
-        assert_eq!(end(&mut calls, 0x800, 0x100), [None, None], "of another call");
-        assert_eq!(end(&mut calls, 0x700, 0x100), [None, None], "gone");
+    fn what_is_watched_is_known_by_module_and_address() {
+        let mut watched = Watched::default();
+        watched.add_module(vec![(0x10, Allocator::Allocate), (0x30, Allocator::Free)]);
+        assert!(watched.add_return(0x30) && !watched.add_return(0x30));
+        assert_eq!(watched.at(0, 0x10), Some(Watch { returns: false, begins: Some(Allocator::Allocate) }));
+        assert_eq!(watched.at(0, 0x30), Some(Watch { returns: true, begins: Some(Allocator::Free) }));
+        assert_eq!((watched.at(0, 0x20), watched.at(1, 0x10)), (None, None));
+        assert_eq!((watched.next(0, 0x11), watched.next(0, 0x31)), (Some(0x30), None));
     }
 }

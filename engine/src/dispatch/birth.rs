@@ -151,6 +151,9 @@ impl Dispatcher<'_> {
         p.threads.push(tid);
         let code_cache = p.code_cache.borrow();
         if p.threads.len() > 1 {
+            if code_cache.trace.recorded.objects {
+                code_cache.stop_allocators();
+            }
             super::deadly::CALLS.into_iter().for_each(|nr| code_cache.stop_before(nr, CallStop::Served, true));
         }
         tracee::settle(tid, &code_cache.home);

@@ -1,7 +1,7 @@
-//! Calls of allocators: the thread stops where one begins, and where it returns to. What comes of them is recorded behind what the
+//! Calls of allocators, where emitted code stops at them (`grind_codegen`'s `allocators`): what they do is recorded behind what the
 //! thread has missed before. What the program says of blocks by requests is recorded in the same way.
 //!
-//! With several threads the order among them counts: who has been handed a block may use it on another thread. So what all
+//! With several threads every call stops, since the order among them counts: who has been handed a block may use it on another thread. So what all
 //! other threads have recorded is handed over first, while they run on. That is enough: before this thread goes on, nobody
 //! can have got the block, and who has used one before it was taken back has recorded that before this thread could come to know.
 //! (Stores are seen in order, and a record is there before the word that says so.)
@@ -9,13 +9,15 @@
 use std::ops::Range;
 
 use grind_client_requests::Request;
+use grind_code_cache::CodeCache;
+use grind_guest::slots::SlotId;
 use grind_layout::SlotWord;
 use grind_ptrace::Stopped;
 use grind_ptrace::maps;
-use grind_trace::objects::Event;
+use grind_trace::objects::{Allocator, Said, alone, has_returned, outermost};
 use grind_trace::{
-    CARVED_WORDS, OBJECT_BORN, OBJECT_CARVED, OBJECT_DIED, OBJECT_FREED, OBJECT_GIVEN_BACK, OBJECT_IN_QUESTION,
-    OBJECT_KEPT, OBJECT_MOVED, OBJECT_POOL_GONE, OBJECT_RESIZED, object_words,
+    ALLOCATOR_CALLED, ALLOCATOR_RETURNED, CALLED_WORDS, CARVED_WORDS, OBJECT_CARVED, OBJECT_DIED, OBJECT_FREED,
+    OBJECT_GIVEN_BACK, OBJECT_POOL_GONE, OBJECT_RESIZED, object_words,
 };
 
 use super::Dispatcher;
@@ -37,18 +39,23 @@ pub(super) fn stack(t: &Stopped, pid: i32) -> Option<Range<u64>> {
 }
 
 /// What a request with these arguments says of blocks, in order. `site` is the address behind it, in `module`.
-fn said(request: Request, [a, b, c, d, _]: [u64; 5], site: u64, module: u32) -> [Option<Event>; 2] {
-    let carved = |pool, address, size| Some(Event::Carved { address, size, site, module, pool });
+fn said(request: Request, [a, b, c, d, _]: [u64; 5], site: u64, module: u32) -> [Option<Said>; 2] {
+    let carved = |pool, address, size| Some(Said::Carved { address, size, site, module, pool });
     match request {
         Request::MalloclikeBlock => [carved(0, a, b), None],
-        Request::FreelikeBlock => [Some(Event::GivenBack(a)), None],
-        Request::ResizeinplaceBlock => [Some(Event::Resized { address: a, size: c }), None],
+        Request::FreelikeBlock => [Some(Said::GivenBack(a)), None],
+        Request::ResizeinplaceBlock => [Some(Said::Resized { address: a, size: c }), None],
         Request::MempoolAlloc => [carved(a, b, c), None],
-        Request::MempoolFree => [Some(Event::GivenBack(b)), None],
-        Request::MempoolChange => [Some(Event::GivenBack(b)), carved(a, c, d)],
-        Request::DestroyMempool => [Some(Event::PoolGone(a)), None],
+        Request::MempoolFree => [Some(Said::GivenBack(b)), None],
+        Request::MempoolChange => [Some(Said::GivenBack(b)), carved(a, c, d)],
+        Request::DestroyMempool => [Some(Said::PoolGone(a)), None],
         _ => [None; 2],
     }
+}
+
+/// What these records, which code of `code_cache` has made, say of objects.
+fn objects_of(code_cache: &CodeCache, records: &[u32]) -> Vec<u32> {
+    alone(records, |site| code_cache.trans.trace_sites.get(site as usize).map(|site| site.kind.words()))
 }
 
 fn words(record: &mut Vec<u32>, all: &[u64]) {
@@ -56,28 +63,50 @@ fn words(record: &mut Vec<u32>, all: &[u64]) {
 }
 
 impl Dispatcher<'_> {
-    /// `t` is about to run watched code at `pc`.
-    pub(super) fn watched_code(&mut self, t: &Stopped, pc: u64) {
+    /// `t` is about to run watched code at `pc`, which emitted code has left to the engine: a call of an allocator may be returning
+    /// there, or else begins. Does what that code does.
+    pub(super) fn watched_code(&mut self, t: &Stopped, pc: u64, returns: bool) {
         let tid = t.tid();
         let Ok(regs) = t.regs() else { return };
         let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
-        let mut allocating = th.allocating.clone();
-        let code_cache = p.code_cache.clone();
-        // First of all: it may be both.
-        let [first, second] = allocating.returns(pc, regs.rsp, regs.rax, |at| p.memory.word(at));
-        let allocator = code_cache.borrow().allocator_at(pc);
-        let began = allocator.zip(p.memory.word(regs.rsp)).and_then(|(allocator, returns_to)| {
-            let (module, news) = code_cache.borrow_mut().watch_return(returns_to);
-            if news {
-                code_cache.borrow_mut().kill_range(returns_to, returns_to.saturating_add(1));
+        let (slot, pool, code_cache) = (th.slot, p.pool.clone(), p.code_cache.clone());
+        let frame = pool.borrow().slot_word(slot, SlotWord::AllocatorFrame);
+        let mut record = Vec::with_capacity(CALLED_WORDS);
+        let set = |word, value| pool.borrow().set_slot_word(slot, word, value).is_ok();
+        if returns {
+            if !has_returned(frame, regs.rsp) {
+                return;
             }
-            allocating.begins(allocator, [regs.rdi, regs.rsi, regs.rdx], regs.rsp, returns_to, module)
-        });
-        if let Some(th) = self.threads.get_mut(&tid) {
-            th.allocating = allocating;
+            let to = pool.borrow().slot_word(slot, SlotWord::AllocatorResult);
+            let address = match to {
+                0 => regs.rax,
+                to if regs.rax as u32 == 0 => p.memory.word(to).unwrap_or(0),
+                _ => 0,
+            };
+            set(SlotWord::AllocatorFrame, 0);
+            record.push(ALLOCATOR_RETURNED);
+            words(&mut record, &[address, pc]);
+            record.push(code_cache.borrow().module_number(pc));
+            return self.record_object(tid, &record);
         }
-        for event in [first, second, began].into_iter().flatten() {
-            self.record_object(tid, event);
+        let (sp, [a, b, c]) = (regs.rsp, [regs.rdi, regs.rsi, regs.rdx]);
+        let allocator = code_cache.borrow().allocator_at(pc);
+        let (Some(allocator), Some(returns_to)) = (allocator, p.memory.word(sp)) else { return };
+        let outermost = outermost(frame, sp);
+        if allocator == Allocator::Free {
+            if outermost {
+                set(SlotWord::AllocatorFrame, 0);
+            }
+            if a != 0 {
+                self.record_event(tid, Said::Freed(a));
+            }
+        } else if outermost {
+            code_cache.borrow_mut().watch_return(returns_to);
+            set(SlotWord::AllocatorFrame, sp);
+            set(SlotWord::AllocatorResult, if allocator == Allocator::AllocateTo { a } else { 0 });
+            record.extend([ALLOCATOR_CALLED, allocator.word()]);
+            words(&mut record, &[a, b, c, sp, returns_to]);
+            self.record_object(tid, &record);
         }
     }
 
@@ -89,37 +118,34 @@ impl Dispatcher<'_> {
         let Some(p) = self.process_of(tid) else { return };
         let module = p.code_cache.borrow().module_at(next).unwrap_or(u32::MAX);
         for event in said(request, arguments, next, module).into_iter().flatten() {
-            self.record_object(tid, event);
+            self.record_event(tid, event);
         }
     }
 
-    /// Records what happens to a block, behind what all threads have recorded before.
-    fn record_object(&mut self, tid: i32, event: Event) {
+    /// Records what happens to a block.
+    fn record_event(&mut self, tid: i32, event: Said) {
         let mut record = Vec::with_capacity(CARVED_WORDS);
         let mut died =
             |address: u64, how: u32| record.extend([OBJECT_DIED, address as u32, (address >> 32) as u32, how]);
         match event {
-            Event::Freed(address) => died(address, OBJECT_FREED),
-            Event::InQuestion(address) => died(address, OBJECT_IN_QUESTION),
-            Event::Moved(address) => died(address, OBJECT_MOVED),
-            Event::Kept(address) => died(address, OBJECT_KEPT),
-            Event::GivenBack(address) => died(address, OBJECT_GIVEN_BACK),
-            Event::PoolGone(pool) => died(pool, OBJECT_POOL_GONE),
-            Event::Born { address, size, site, module } => {
-                record.push(OBJECT_BORN);
-                words(&mut record, &[address, size, site]);
-                record.push(module);
-            }
-            Event::Carved { address, size, site, module, pool } => {
+            Said::Freed(address) => died(address, OBJECT_FREED),
+            Said::GivenBack(address) => died(address, OBJECT_GIVEN_BACK),
+            Said::PoolGone(pool) => died(pool, OBJECT_POOL_GONE),
+            Said::Carved { address, size, site, module, pool } => {
                 record.push(OBJECT_CARVED);
                 words(&mut record, &[address, size, site, pool]);
                 record.push(module);
             }
-            Event::Resized { address, size } => {
+            Said::Resized { address, size } => {
                 record.push(OBJECT_RESIZED);
                 words(&mut record, &[address, size]);
             }
         }
+        self.record_object(tid, &record);
+    }
+
+    /// Writes a record about objects, behind what all threads have recorded before.
+    fn record_object(&mut self, tid: i32, record: &[u32]) {
         debug_assert_eq!(record.first().and_then(|first| object_words(*first)), Some(record.len()));
         let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
         let slot = th.slot;
@@ -127,14 +153,26 @@ impl Dispatcher<'_> {
             && !p.code_cache.borrow().trace.plain()
             && p.pool.borrow().slot_word(slot, SlotWord::TracePos) != 0;
         if recording && p.threads.len() == 1 {
-            return self.append(tid, slot, &record);
+            return self.append(tid, slot, record);
         }
         let (pid, threads) = (p.pid, p.threads.clone());
         for thread in threads {
             self.hand_over_ahead(thread);
         }
         if let Some(trace_channel) = &self.trace_channel {
-            trace_channel.records(pid, tid, record);
+            trace_channel.records(pid, tid, record.to_vec());
+        }
+    }
+
+    /// Hands over what a thread that counts nothing at present has recorded of objects: their time goes on.
+    pub(super) fn hand_over_objects(&self, tid: i32, slot: SlotId) {
+        let (Some(trace_channel), Some(p)) = (&self.trace_channel, self.process_of(tid)) else { return };
+        let mut words = Vec::new();
+        p.pool.borrow_mut().read_trace(slot, &mut words);
+        announce(trace_channel, &mut p.code_cache.borrow_mut());
+        let words = objects_of(&p.code_cache.borrow(), &words);
+        if !words.is_empty() {
+            trace_channel.records(p.pid, tid, words);
         }
     }
 
@@ -145,12 +183,12 @@ impl Dispatcher<'_> {
         else {
             return;
         };
-        if th.counted_slot(p.counting) != Some(th.slot) {
-            return;
-        }
         let mut words = Vec::new();
         p.pool.borrow_mut().read_trace_ahead(th.slot, usize::MAX, &mut words);
         announce(trace_channel, &mut p.code_cache.borrow_mut());
+        if th.counted_slot(p.counting) != Some(th.slot) {
+            words = objects_of(&p.code_cache.borrow(), &words);
+        }
         if !words.is_empty() {
             trace_channel.records(p.pid, tid, words);
         }
@@ -164,15 +202,15 @@ mod tests {
     #[test]
     fn requests_say_where_blocks_are() {
         let said = |request| said(request, [1, 2, 3, 4, 5], 0x4000, 7);
-        let carved = |pool, address, size| Some(Event::Carved { address, size, site: 0x4000, module: 7, pool });
+        let carved = |pool, address, size| Some(Said::Carved { address, size, site: 0x4000, module: 7, pool });
         for (request, first, second) in [
             (Request::MalloclikeBlock, carved(0, 1, 2), None),
-            (Request::ResizeinplaceBlock, Some(Event::Resized { address: 1, size: 3 }), None),
-            (Request::FreelikeBlock, Some(Event::GivenBack(1)), None),
+            (Request::ResizeinplaceBlock, Some(Said::Resized { address: 1, size: 3 }), None),
+            (Request::FreelikeBlock, Some(Said::GivenBack(1)), None),
             (Request::MempoolAlloc, carved(1, 2, 3), None),
-            (Request::MempoolFree, Some(Event::GivenBack(2)), None),
-            (Request::MempoolChange, Some(Event::GivenBack(2)), carved(1, 3, 4)),
-            (Request::DestroyMempool, Some(Event::PoolGone(1)), None),
+            (Request::MempoolFree, Some(Said::GivenBack(2)), None),
+            (Request::MempoolChange, Some(Said::GivenBack(2)), carved(1, 3, 4)),
+            (Request::DestroyMempool, Some(Said::PoolGone(1)), None),
             (Request::CreateMempool, None, None),
         ] {
             assert_eq!(said(request), [first, second], "{request:?}");

@@ -110,6 +110,9 @@ impl Dispatcher<'_> {
         let Some(trace_channel) = self.trace_channel.as_ref().filter(|_| self.records(tid)) else { return };
         let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
         if th.counted_slot(p.counting) != Some(slot) {
+            if self.settings.trace.objects {
+                return self.hand_over_objects(tid, slot);
+            }
             return p.pool.borrow_mut().drop_trace(slot);
         }
         let follows = self.follows(tid);
@@ -323,9 +326,11 @@ impl Dispatcher<'_> {
         let (Some(_), Some(th), Some(p)) = (&self.trace_channel, self.threads.get(&tid), self.process_of(tid)) else {
             return;
         };
+        let present = th.slot;
         let Some(from) = th.counted_slot(p.counting) else { return };
         let (pool, parts) = (p.pool.clone(), p.code_cache.borrow().simulated_state());
         let Some(th) = self.threads.get_mut(&child) else { return };
+        let _ = pool.borrow().copy_allocator_call(present, th.slot);
         let to = if counting {
             Some(th.slot)
         } else {
@@ -441,6 +446,11 @@ impl Dispatcher<'_> {
         let slot = self.threads.get(&tid).and_then(|th| th.counted_slot(self.processes.get(&th.pid)?.counting));
         if let Some(slot) = slot {
             self.drain(tid, slot);
+        }
+        // What it does to objects where it counts nothing is recorded all the same.
+        let present = self.threads.get(&tid).map(|th| th.slot).filter(|_| self.settings.trace.objects);
+        if let Some(present) = present.filter(|present| Some(*present) != slot) {
+            self.drain(tid, present);
         }
     }
 }

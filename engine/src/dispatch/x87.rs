@@ -22,7 +22,7 @@ impl Dispatcher<'_> {
                     show_own_address(p, &p.code_cache.borrow(), pc, &regs);
                 }
             }
-            StubKind::Watched { pc } => self.watched_code(t, pc),
+            StubKind::Watched { pc, returns } => self.watched_code(t, pc, returns),
             _ => {}
         }
     }

@@ -90,6 +90,8 @@ pub enum StubKind {
     Watched {
         /// The address of the block.
         pc: u64,
+        /// Such a call may be returning there.
+        returns: bool,
     },
 }
 
