@@ -33,6 +33,7 @@ impl Emitter<'_> {
             self.allocator_returns(pc, keeps_flags);
         }
         match watch.begins {
+            Some(Allocator::Leave) => self.out.code.zero_gs(SlotWord::AllocatorFrame.at()),
             Some(Allocator::Free) => self.free_begins(pc, keeps_flags),
             Some(allocator) => self.allocator_begins(pc, allocator, keeps_flags),
             None => {}

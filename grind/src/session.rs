@@ -207,7 +207,7 @@ impl<'a> Runner<'a> {
 
     /// Makes profiles of data objects; `names` says where symbols are looked for.
     pub fn watch(&mut self, names: grind_symbols::Options) {
-        self.watchers = Some(Watchers::new(names));
+        self.watchers = Some(Watchers::new(names, self.options.alloc_fns.clone()));
     }
 
     /// Makes profiles of calls, which are handed over at `dump_service`.

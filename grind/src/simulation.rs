@@ -75,6 +75,8 @@ pub enum Impossible {
     Streams,
     /// There is no sample of distances that nobody finds.
     Sample,
+    /// There are no data objects that allocators could hand out.
+    Allocators,
     /// The use of lines cannot be added up over lines of different sizes.
     Uses(LinesDiffer),
     /// A first-level cache has more lines than a thread has room for.
@@ -107,6 +109,7 @@ impl fmt::Display for Impossible {
             ),
             Self::Streams => write!(f, "--streams=misses tells how data objects are walked over: add --objects=yes"),
             Self::Sample => write!(f, "--reuse-sample is of stack distances: add --reuse-dist=exact"),
+            Self::Allocators => write!(f, "--alloc-fn names what hands out data objects: add --objects=yes"),
             Self::Uses(differ) => write!(f, "--cacheuse: {differ}; use --I1, --D1 and --LL"),
             Self::Large { option, lines } => write!(
                 f,
@@ -136,6 +139,9 @@ impl Simulation {
             return Err(Impossible::Streams);
         }
         simulation.find_distances(options, LINE)?;
+        if !options.alloc_fns.is_empty() && !options.objects {
+            return Err(Impossible::Allocators);
+        }
         if !options.cache_sim {
             return match options.levels.option() {
                 _ if options.objects => Err(Impossible::Objects),

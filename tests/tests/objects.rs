@@ -110,20 +110,103 @@ fn blocks_are_those_that_a_program_knows_of() {
     for argument in [None, Some("threads")] {
         let words: Vec<&str> = std::iter::once(program.as_str()).chain(argument).collect();
         // Of two lines: whatever lies between two accesses takes their place.
-        let run = run_with(&["--D1=128,1,64"], &words, dir.path());
-        let (expected, got) = (own_counts(&run, "blocks.c"), run.misses(Kind::Heap));
-        assert!(expected.len() >= 8 + usize::from(argument.is_some()), "{expected:?}");
-        for (name, (reads, writes, old)) in expected {
-            assert!(reads > 100 && writes > 100, "{name}");
-            let (got_reads, got_writes) = got[&name];
-            if old {
-                assert!(got_reads > reads && got_writes >= writes, "{name}: {got_reads} {got_writes}");
-            } else {
-                assert_eq!((got_reads, got_writes), (reads, writes), "{name}, {argument:?}");
-            }
+        check_blocks(&run_with(&["--D1=128,1,64"], &words, dir.path()), argument.is_some());
+    }
+}
+
+/// Compares a run of `blocks.c` with what that counts by itself.
+fn check_blocks(run: &Run, threads: bool) {
+    let (expected, got) = (own_counts(run, "blocks.c"), run.misses(Kind::Heap));
+    assert!(expected.len() >= 8 + usize::from(threads), "{expected:?}");
+    for (name, (reads, writes, old)) in expected {
+        assert!(reads > 100 && writes > 100, "{name}");
+        let (got_reads, got_writes) = got[&name];
+        if old {
+            assert!(got_reads > reads && got_writes >= writes, "{name}: {got_reads} {got_writes}");
+        } else {
+            assert_eq!((got_reads, got_writes), (reads, writes), "{name}, {threads}");
         }
-        // (Where a thread ends, the C library frees what it keeps of blocks that have been taken back.)
-        assert!(argument.is_some() || run.processes[0].1.head.unknown_frees == 0);
+    }
+    // (Where a thread ends, the C library frees what it keeps of blocks that have been taken back.)
+    assert!(threads || run.processes[0].1.head.unknown_frees == 0);
+}
+
+/// The same where the allocators are part of the program, and where they come from a library that stands in front of that of C.
+#[test]
+fn blocks_are_those_of_whichever_allocator_is_called() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = build("blocks", &["-static"], dir.path()).display().to_string();
+    for argument in [None, Some("threads")] {
+        let words: Vec<&str> = std::iter::once(program.as_str()).chain(argument).collect();
+        check_blocks(&run_with(&["--D1=128,1,64"], &words, dir.path()), argument.is_some());
+    }
+    let program = build("blocks", &[], dir.path()).display().to_string();
+    let preload = format!("LD_PRELOAD={}", build("preloaded", &[], dir.path()).display());
+    for argument in [None, Some("threads")] {
+        let words: Vec<&str> = ["env", &preload, &program].into_iter().chain(argument).collect();
+        let run = run_with(&["--D1=128,1,64", "--trace-children=yes"], &words, dir.path());
+        check_blocks(&run, argument.is_some());
+        let of_preloaded = |o: &&Object| o.kind == Kind::Variable && o.file.ends_with("/preloaded");
+        assert!(run.objects().iter().any(|o| of_preloaded(&o)), "it has been in front");
+    }
+}
+
+/// Allocators that the user names, which call one another and those that are known, are left by jumps, also by those of handlers that
+/// have interrupted them, and fork.
+#[test]
+fn calls_of_allocators_may_end_in_any_way() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = build("calls", &[], dir.path()).display().to_string();
+    let options = ["--D1=128,1,64", "--alloc-fn=mine,2", "--alloc-fn=my_arr?y,2,1", "--alloc-fn=my_mal*", "--alloc-fn=none"];
+    let run = run_with(&options, &[&program], dir.path());
+    assert_eq!(run.processes.len(), 2, "the program, and its child");
+    let text = String::from_utf8_lossy(&run.profiled.outcome.stdout).into_owned();
+    let mut lines = 0;
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let pid: i32 = words[0].parse().expect("a process");
+        let (_, mem) = run.processes.iter().find(|(_, mem)| mem.head.pid == pid).expect("its file");
+        let name = format!("heap@calls.c:{}", words[1]);
+        let object = mem.objects.iter().find(|o| o.name == name).unwrap_or_else(|| panic!("no {name}: {text}"));
+        let counts = [object.counts[0], object.counts[2]].map(|n| n.to_string());
+        assert_eq!(counts, words[2..4], "{name} of {pid}");
+        // What is forked is one block in each process; of all else there is one a round.
+        let forked = object.bytes == 4096;
+        assert_eq!(object.blocks, if forked { 1 } else { 40 }, "{name} of {pid}");
+        lines += 1;
+    }
+    assert_eq!(lines, 2 * 7, "{text}");
+    let warned = "--alloc-fn=none: no function of what was mapped has this name";
+    assert_eq!(run.profiled.log.matches(warned).count(), 1, "{}", run.profiled.log);
+    assert!(!run.profiled.log.contains("--alloc-fn=m"), "{}", run.profiled.log);
+}
+
+/// As many blocks and bytes as DHAT counts.
+#[test]
+fn blocks_and_bytes_are_those_of_dhat() {
+    if !tools::have(&["valgrind"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let totals = build("totals", &[], dir.path());
+    let exceptions = Source::open("semantics", "corner_exceptions").build(dir.path(), false);
+    for program in [totals, exceptions].map(|p| p.display().to_string()) {
+        let out = dir.path().join("dhat.out");
+        let words = ["valgrind", "--tool=dhat", &format!("--dhat-out-file={}", out.display()), &program];
+        Job::new(words, dir.path()).native();
+        let text = std::fs::read_to_string(&out).expect("what DHAT has written");
+        let sum = |key: &str| {
+            let key = format!("\"{key}\":");
+            text.split(&key)
+                .skip(1)
+                .map(|rest| rest.split(',').next().and_then(|n| n.trim().parse::<u64>().ok()).expect("a number"))
+                .sum::<u64>()
+        };
+        let run = run(&[&program], dir.path());
+        let heap = || run.objects().iter().filter(|o| o.kind == Kind::Heap);
+        let (blocks, bytes) = (heap().map(|o| o.blocks).sum::<u64>(), heap().map(|o| o.bytes).sum::<u64>());
+        assert!(blocks > 1);
+        assert_eq!((blocks, bytes), (sum("tbk"), sum("tb")), "{program}");
     }
 }
 
@@ -284,6 +367,7 @@ fn objects_need_caches_of_the_cachegrind_tool() {
         (&["--objects=yes"][..], "--objects=yes tells where misses of simulated caches are: add --cache-sim=yes"),
         (&["--cache-sim=yes", "--streams=misses"][..], "--streams=misses tells how data objects are walked over"),
         (&["--cache-sim=yes", "--streams=all"][..], "--streams"),
+        (&["--cache-sim=yes", "--alloc-fn=mine"][..], "--alloc-fn names what hands out data objects: add --objects=yes"),
         (
             &["--tool=callgrind", "--cache-sim=yes", "--objects=yes"],
             "It is an option of cachegrind: it needs --tool=cachegrind.",

@@ -28,14 +28,29 @@ pub enum Allocator {
     ReallocateArray,
     /// `free(address)`, and whatever has the address as its first argument. Returns nothing.
     Free,
+    /// No allocator, but what leaves calls that never return then, as `longjmp` does and whatever raises exceptions.
+    Leave,
+    /// One that the user has named.
+    Named {
+        /// Which argument is the bytes, or those of an element: from 0 on, at most [`Self::ARGUMENTS`].
+        size: u8,
+        /// Which one is how many elements there are, if it is an array.
+        count: Option<u8>,
+    },
 }
+
+/// The number in records of the first of [`Allocator::Named`].
+const NAMED: u32 = 0x100;
 
 /// The registers with the first three arguments.
 pub type Arguments = [u64; 3];
 
 impl Allocator {
-    /// All of them, by their numbers in records.
-    const ALL: [Self; 7] = [
+    /// As many arguments are known.
+    pub const ARGUMENTS: u8 = 3;
+
+    /// Those that are known by themselves, by their numbers in records.
+    const ALL: [Self; 8] = [
         Self::Allocate,
         Self::AllocateArray,
         Self::AllocateAligned,
@@ -43,29 +58,53 @@ impl Allocator {
         Self::Reallocate,
         Self::ReallocateArray,
         Self::Free,
+        Self::Leave,
     ];
 
     /// Its number in a record.
     #[must_use]
     pub const fn word(self) -> u32 {
-        self as u32
+        match self {
+            Self::Allocate => 0,
+            Self::AllocateArray => 1,
+            Self::AllocateAligned => 2,
+            Self::AllocateTo => 3,
+            Self::Reallocate => 4,
+            Self::ReallocateArray => 5,
+            Self::Free => 6,
+            Self::Leave => 7,
+            Self::Named { size, count: None } => NAMED + size as u32,
+            Self::Named { size, count: Some(count) } => NAMED + size as u32 + ((count as u32 + 1) << 8),
+        }
     }
 
     /// The one of this number.
     #[must_use]
     pub fn of_word(word: u32) -> Option<Self> {
-        Self::ALL.get(word as usize).copied()
+        let Some(named) = word.checked_sub(NAMED) else { return Self::ALL.get(word as usize).copied() };
+        let [size, count, 0, 0] = named.to_le_bytes() else { return None };
+        let known = size < Self::ARGUMENTS && count <= Self::ARGUMENTS;
+        known.then_some(Self::Named { size, count: count.checked_sub(1) })
+    }
+
+    /// Whether it hands out blocks.
+    #[must_use]
+    pub const fn hands_out(self) -> bool {
+        !matches!(self, Self::Free | Self::Leave)
     }
 
     /// The bytes that are asked for.
-    fn size(self, [a, b, c]: Arguments) -> u64 {
+    fn size(self, arguments: Arguments) -> u64 {
+        let [a, b, c] = arguments;
+        let argument = |n: u8| arguments.get(usize::from(n)).copied().unwrap_or(0);
         match self {
+            Self::Named { size, count } => argument(size).saturating_mul(count.map_or(1, argument)),
             Self::Allocate => a,
             Self::AllocateArray => a.saturating_mul(b),
             Self::AllocateAligned | Self::Reallocate => b,
             Self::AllocateTo => c,
             Self::ReallocateArray => b.saturating_mul(c),
-            Self::Free => 0,
+            Self::Free | Self::Leave => 0,
         }
     }
 
@@ -274,6 +313,8 @@ mod tests {
             (Allocator::AllocateArray, [u64::MAX, 5, 2], u64::MAX),
             (Allocator::AllocateAligned, [64, 100, 2], 100),
             (Allocator::AllocateTo, [0x900, 64, 10], 10),
+            (Allocator::Named { size: 2, count: None }, [1, 5, 10], 10),
+            (Allocator::Named { size: 1, count: Some(0) }, [3, 5, 10], 15),
         ] {
             assert_eq!(Allocator::of_word(allocator.word()), Some(allocator));
             assert_eq!(begin(&mut calls, allocator, arguments), None);
@@ -282,7 +323,11 @@ mod tests {
             begin(&mut calls, allocator, arguments);
             assert_eq!(end(&mut calls, 0), [None, None], "{allocator:?}");
         }
-        assert_eq!(Allocator::of_word(Allocator::Free.word() + 1), None);
+        for word in [Allocator::Leave.word() + 1, NAMED + 3, NAMED + 0x400, NAMED + 0x1_0000, u32::MAX] {
+            assert_eq!(Allocator::of_word(word), None, "{word:#x}");
+        }
+        let all = Allocator::ALL.map(|allocator| Allocator::of_word(allocator.word()));
+        assert_eq!(all, Allocator::ALL.map(Some));
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl Dispatcher<'_> {
             if a != 0 {
                 self.record_event(tid, Said::Freed(a));
             }
-        } else if outermost {
+        } else if outermost && allocator.hands_out() {
             code_cache.borrow_mut().watch_return(returns_to);
             set(SlotWord::AllocatorFrame, sp);
             set(SlotWord::AllocatorResult, if allocator == Allocator::AllocateTo { a } else { 0 });

@@ -80,7 +80,6 @@ const TOOLS: &[(&str, &[&str])] = &[
             "--stacks",
             "--pages-as-heap",
             "--depth",
-            "--alloc-fn",
             "--ignore-fn",
             "--threshold",
             "--peak-inaccuracy",

@@ -20,6 +20,7 @@ use cg_sim::host::Given;
 use grind_analysis::callgrind::settings::Settings;
 use grind_analysis::expand::Template;
 use grind_analysis::glob::Pattern;
+use grind_analysis::objects::allocators::AllocFn;
 use grind_isa::cpuid::CpuModel;
 use grind_session::Beside;
 use grind_symbols::Inlined;
@@ -141,6 +142,8 @@ pub struct Options {
     pub cache_sim: bool,
     /// Whether misses are told by data object.
     pub objects: bool,
+    /// Functions that are allocators, besides those that are known by their names.
+    pub alloc_fns: Vec<AllocFn>,
     /// Their misses are told as streams, too.
     pub streams: bool,
     /// Stack distances.
@@ -232,6 +235,7 @@ impl Options {
             instr_at_start: true,
             cache_sim: false,
             objects: false,
+            alloc_fns: Vec::new(),
             streams: false,
             distances: distances::Wanted::default(),
             mem_out_file: None,

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use grind_analysis::expand::Template;
 use grind_analysis::glob::Pattern;
+use grind_analysis::objects::allocators::AllocFn;
 use grind_isa::cpuid::CpuModel;
 use grind_session::Beside;
 
@@ -382,6 +383,18 @@ pub static OPTIONS: &[Opt] = &[
         "no",
         "with --cache-sim=yes: count misses by data object, too (blocks of the heap by where they were allocated, variables, \
          stacks), in a file of their own (--mem-out-file)",
+    ),
+    opt(
+        &["--alloc-fn"],
+        Kind::Text("name[,size-arg[,count-arg]]"),
+        Role::Tool(|o, v| {
+            let Value::Text(text) = v else { return Ok(()) };
+            o.alloc_fns.push(AllocFn::parse(text).map_err(|wrong| vec![wrong])?);
+            Ok(())
+        }),
+        "",
+        "with --objects=yes: this function is an allocator, too, and its callers are where blocks come from; which argument is the \
+         size (else the first one), and which the count; may be repeated, * and ? are wildcards",
     ),
     opt(
         &["--streams"],

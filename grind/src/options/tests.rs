@@ -138,6 +138,9 @@ fn caches_are_chosen() {
     let (o, _) = run(&["--reuse-dist=exact", "--reuse-dist=no", "--reuse-sample=8", "--reuse-sample=0", "x"]);
     assert_eq!(o.distances, distances::Wanted::default());
     assert!(error(&["--reuse-sample=12", "x"]).contains("another power of two"));
+    let (o, _) = run(&["--objects=yes", "--alloc-fn=mine", "--alloc-fn=other,2,1", "x"]);
+    assert_eq!(o.alloc_fns, ["mine", "other,2,1"].map(|text| AllocFn::parse(OsStr::new(text)).expect("one")));
+    assert!(error(&["--alloc-fn=mine,4", "x"]).contains("'4' is no argument's number: they are 1 to 3"));
     let (o, _) = run(&["--cache-sim=yes", "--branch-sim=yes", "--I1=1024,2,32", "--D1=64,1,16", "--LL=4096,4,64", "x"]);
     let cache = |size, assoc, line| cg_sim::Geometry::new(size, assoc, line).ok();
     assert_eq!((o.cache_sim, o.branch_sim), (true, true));

@@ -142,6 +142,13 @@ impl Runner<'_> {
                         (is the program stripped, and linked statically?)";
             self.user(pid, text);
         }
+        if self.options.verbosity > 0 {
+            for name in self.watchers.as_mut().map(Watchers::unmet).unwrap_or_default() {
+                let name = name.to_string_lossy().into_owned();
+                let text = format!("--alloc-fn={name}: no function of what was mapped has this name (* stands for any text)");
+                self.notice(pid, Notice::Warning(text));
+            }
+        }
         if self.options.verbosity > 1 && objects.head.unknown_frees > 0 {
             let text = format!("{} calls took back blocks that were not handed out.", objects.head.unknown_frees);
             self.log.say(pid, Voice::Detail, &text);
