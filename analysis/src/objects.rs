@@ -15,7 +15,7 @@ mod images;
 pub mod report;
 pub mod streams;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -23,8 +23,10 @@ use grind_symbols::Data;
 use grind_trace::objects::{Allocating, Allocator, Event};
 use grind_trace::{
     ALLOCATOR_CALLED, ALLOCATOR_RETURNED, CALLED_WORDS, CARVED_WORDS, DIED_WORDS, OBJECT_CARVED, OBJECT_DIED,
-    OBJECT_FREED, OBJECT_GIVEN_BACK, OBJECT_POOL_GONE, OBJECT_RESIZED, RESIZED_WORDS, RETURNED_WORDS,
+    OBJECT_FREED, OBJECT_GIVEN_BACK, OBJECT_POOL_GONE, OBJECT_POOL_MOVED, OBJECT_POOL_TRIMMED, OBJECT_RESIZED,
+    POOL_MOVED_WORDS, RESIZED_WORDS, RETURNED_WORDS, TRIMMED_WORDS,
 };
+use grind_types::hash::Map;
 
 use blocks::Blocks;
 use cg_format::mem::streams::Access;
@@ -82,14 +84,16 @@ enum Key {
 pub struct Objects {
     blocks: Blocks,
     stacks: BTreeMap<u64, (u64, i32)>,
-    numbers: HashMap<Key, u32>,
+    numbers: Map<Key, u32>,
     found: Vec<(Object, Tally)>,
     /// The calls that took back what had not been handed out.
     unknown_frees: u64,
     /// The thread whose records are read.
     thread: i32,
-    /// The calls of allocators that threads are in.
-    calls: HashMap<i32, Allocating>,
+    /// The call of an allocator that this is in.
+    calling: Allocating,
+    /// Those that the other threads are in.
+    calls: Map<i32, Allocating>,
     /// What a function that takes blocks back was given last, and by whom: such functions call one another.
     freed: Option<(i32, u64)>,
     /// Where they are missed, if that is asked for.
@@ -131,7 +135,11 @@ impl Objects {
 
     /// What is recorded and missed from here on is of this thread.
     pub fn thread(&mut self, tid: i32) {
-        self.thread = tid;
+        if self.thread != tid {
+            let calling = self.calls.remove(&tid).unwrap_or_default();
+            self.calls.insert(self.thread, std::mem::replace(&mut self.calling, calling));
+            self.thread = tid;
+        }
         self.streams.iter_mut().for_each(|streams| streams.thread(tid));
     }
 
@@ -145,12 +153,18 @@ impl Objects {
     pub fn thread_ended(&mut self, tid: i32) {
         self.stacks.retain(|_, (_, of)| *of != tid);
         self.calls.remove(&tid);
+        if self.thread == tid {
+            self.calling = Allocating::default();
+        }
         self.streams.iter_mut().for_each(|streams| streams.thread_ended(tid));
     }
 
     /// Goes on in a process that `child` is the only thread of, a copy of `tid`.
     pub fn forked(&mut self, tid: i32, child: i32) {
-        self.calls = self.calls.remove(&tid).map(|call| (child, call)).into_iter().collect();
+        if self.thread != tid {
+            self.calling = self.calls.remove(&tid).unwrap_or_default();
+        }
+        self.calls.clear();
         self.thread = child;
     }
 
@@ -169,13 +183,13 @@ impl Objects {
             [ALLOCATOR_CALLED, which, a, b, c, d, e, f, _, _, g, h, ref rest @ ..] => {
                 const { assert!(CALLED_WORDS == 12) };
                 let allocator = Allocator::of_word(which)?;
-                let happens = self.calling().begins(allocator, [word(a, b), word(c, d), word(e, f)], word(g, h));
+                let happens = self.calling.begins(allocator, [word(a, b), word(c, d), word(e, f)], word(g, h));
                 happens.into_iter().for_each(|event| self.happens(event));
                 Some(rest)
             }
             [ALLOCATOR_RETURNED, a, b, c, d, module, ref rest @ ..] => {
                 const { assert!(RETURNED_WORDS == 6) };
-                let happens = self.calling().returns(word(c, d), module, word(a, b));
+                let happens = self.calling.returns(word(c, d), module, word(a, b));
                 happens.into_iter().flatten().for_each(|event| self.happens(event));
                 Some(rest)
             }
@@ -195,6 +209,18 @@ impl Objects {
                     tally.live = tally.live.saturating_sub(before).saturating_add(size);
                     tally.peak = tally.peak.max(tally.live);
                 }
+                Some(rest)
+            }
+            [OBJECT_POOL_TRIMMED, a, b, c, d, e, f, ref rest @ ..] => {
+                const { assert!(TRIMMED_WORDS == 7) };
+                let (found, start) = (&mut self.found, word(c, d));
+                let place = start..start.saturating_add(word(e, f));
+                self.blocks.pool_trimmed(word(a, b), place, |object, bytes| gone(found, (object, bytes)));
+                Some(rest)
+            }
+            [OBJECT_POOL_MOVED, a, b, c, d, ref rest @ ..] => {
+                const { assert!(POOL_MOVED_WORDS == 5) };
+                self.blocks.pool_moved(word(a, b), word(c, d));
                 Some(rest)
             }
             [OBJECT_DIED, a, b, how, ref rest @ ..] => {
@@ -217,11 +243,6 @@ impl Objects {
             }
             _ => None,
         }
-    }
-
-    /// The call of an allocator that the thread is in whose records are read.
-    fn calling(&mut self) -> &mut Allocating {
-        self.calls.entry(self.thread).or_default()
     }
 
     /// A call of an allocator does this.

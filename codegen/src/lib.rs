@@ -48,8 +48,8 @@ use grind_isa::decode::{Class, Insn, OSZAP, STATUS};
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 use grind_trace::TraceSettings;
-use grind_trace::objects::Watch;
 use grind_trace::follow::CallContextId;
+use grind_trace::objects::Watch;
 use iced_x86::{Encoder, InstructionInfoFactory};
 
 use derived_edges::Goal;

@@ -360,7 +360,8 @@ pub const THREAD_WORDS: usize = SlotWord::TracePos as usize;
 const _: () =
     assert!(CONTEXT_TABLE + 16 * CONTEXT_ENTRIES <= CONTEXT_STACK && CONTEXT_STACK + 8 * CONTEXT_DEPTH <= SLOT_SIZE);
 const _: () = assert!(SlotWord::Never.at() as u64 == NOWHERE + 8);
-const _: () = assert!(SlotWord::AllocatorResult.at() as u64 + 8 <= MISS_PATH_STACK - 64 * 8 && ALLOCATOR_PROBES <= 4096 / 8);
+const _: () =
+    assert!(SlotWord::AllocatorResult.at() as u64 + 8 <= MISS_PATH_STACK - 64 * 8 && ALLOCATOR_PROBES <= 4096 / 8);
 const _: () = assert!(DATA_USES + DATA_WAY * MOST_USED <= CONTEXT_TABLE && TRACE_BUFFER.is_multiple_of(4096));
 const _: () = assert!(COUNTERS + 8 * MAX_COUNTERS as u64 <= SLOT_SIZE && SLOT_SIZE < 1 << 31);
 const _: () = assert!(ACTIVE + 8 * MOST_FUNCTIONS as u64 <= SIMULATED && FRAMES_SIZE.is_multiple_of(4096));

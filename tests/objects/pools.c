@@ -57,7 +57,14 @@ int main(void) {
         line[CHANGED] = __LINE__; VALGRIND_MEMPOOL_CHANGE(arena, arena + 9000, arena + 16384, 200);
         use(arena + 9000, 100, ARENA);
         use(arena + 16384, 200, CHANGED);
+        VALGRIND_MEMPOOL_TRIM(arena, arena + 16400, 100);
+        use(arena + 16384, 16, ARENA);
+        use(arena + 16400, 100, CHANGED);
+        use(arena + 16500, 84, ARENA);
+        VALGRIND_MOVE_MEMPOOL(arena, arena + 1);
         VALGRIND_DESTROY_MEMPOOL(arena);
+        use(arena + 16400, 100, CHANGED);
+        VALGRIND_DESTROY_MEMPOOL(arena + 1);
         use(arena + 16384, 200, ARENA);
         use(arena + 1024, 64, LIKE);
         VALGRIND_FREELIKE_BLOCK(arena + 1024, 0);

@@ -157,7 +157,8 @@ fn blocks_are_those_of_whichever_allocator_is_called() {
 fn calls_of_allocators_may_end_in_any_way() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let program = build("calls", &[], dir.path()).display().to_string();
-    let options = ["--D1=128,1,64", "--alloc-fn=mine,2", "--alloc-fn=my_arr?y,2,1", "--alloc-fn=my_mal*", "--alloc-fn=none"];
+    let options =
+        ["--D1=128,1,64", "--alloc-fn=mine,2", "--alloc-fn=my_arr?y,2,1", "--alloc-fn=my_mal*", "--alloc-fn=none"];
     let run = run_with(&options, &[&program], dir.path());
     assert_eq!(run.processes.len(), 2, "the program, and its child");
     let text = String::from_utf8_lossy(&run.profiled.outcome.stdout).into_owned();
@@ -367,7 +368,10 @@ fn objects_need_caches_of_the_cachegrind_tool() {
         (&["--objects=yes"][..], "--objects=yes tells where misses of simulated caches are: add --cache-sim=yes"),
         (&["--cache-sim=yes", "--streams=misses"][..], "--streams=misses tells how data objects are walked over"),
         (&["--cache-sim=yes", "--streams=all"][..], "--streams"),
-        (&["--cache-sim=yes", "--alloc-fn=mine"][..], "--alloc-fn names what hands out data objects: add --objects=yes"),
+        (
+            &["--cache-sim=yes", "--alloc-fn=mine"][..],
+            "--alloc-fn names what hands out data objects: add --objects=yes",
+        ),
         (
             &["--tool=callgrind", "--cache-sim=yes", "--objects=yes"],
             "It is an option of cachegrind: it needs --tool=cachegrind.",

@@ -48,7 +48,7 @@ pub struct TraceSettings {
     /// Nothing is recorded for this: what is known of instructions says of which form they are.
     pub forms: bool,
     /// Which blocks of memory the allocators of `Session::watched` hand out and take back, in order with what is
-    /// missed: records of [`ALLOCATOR_CALLED`] to [`OBJECT_RESIZED`]. Not where calls are told or followed.
+    /// missed: records that begin with [`ALLOCATOR_CALLED`] to [`OBJECT_POOL_MOVED`]. Not where calls are told or followed.
     pub objects: bool,
 }
 
@@ -579,6 +579,20 @@ pub const OBJECT_RESIZED: u32 = u32::MAX - 8;
 /// Words of a record of [`OBJECT_RESIZED`].
 pub const RESIZED_WORDS: usize = 5;
 
+/// In place of a site's number: the program says that blocks of a pool, or parts of them, are taken back which lie outside of a place.
+/// Operands, two words each: the pool, the address of the place, its bytes.
+pub const OBJECT_POOL_TRIMMED: u32 = u32::MAX - 10;
+
+/// Words of a record of [`OBJECT_POOL_TRIMMED`].
+pub const TRIMMED_WORDS: usize = 7;
+
+/// In place of a site's number: the program says that the blocks of a pool are of another one now. Operands, two words each: the
+/// pool, the other one.
+pub const OBJECT_POOL_MOVED: u32 = u32::MAX - 11;
+
+/// Words of a record of [`OBJECT_POOL_MOVED`].
+pub const POOL_MOVED_WORDS: usize = 5;
+
 /// How many words a record has that begins with this in place of a site's number, if it is about objects.
 #[must_use]
 pub fn object_words(first: u32) -> Option<usize> {
@@ -588,6 +602,8 @@ pub fn object_words(first: u32) -> Option<usize> {
         OBJECT_DIED => Some(DIED_WORDS),
         OBJECT_CARVED => Some(CARVED_WORDS),
         OBJECT_RESIZED => Some(RESIZED_WORDS),
+        OBJECT_POOL_TRIMMED => Some(TRIMMED_WORDS),
+        OBJECT_POOL_MOVED => Some(POOL_MOVED_WORDS),
         _ => None,
     }
 }

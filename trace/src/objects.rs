@@ -186,6 +186,22 @@ pub enum Said {
     GivenBack(u64),
     /// All blocks of this pool are taken back.
     PoolGone(u64),
+    /// Blocks of a pool, or parts of them, are taken back which lie outside of a place.
+    PoolTrimmed {
+        /// The pool.
+        pool: u64,
+        /// The address of the place.
+        address: u64,
+        /// Its bytes.
+        size: u64,
+    },
+    /// The blocks of a pool are of another one now.
+    PoolMoved {
+        /// The pool.
+        from: u64,
+        /// The other one.
+        to: u64,
+    },
 }
 
 /// Those of these records that are about objects. `words_of` says how many words one of a site has, its number included.

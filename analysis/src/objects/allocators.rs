@@ -25,8 +25,14 @@ pub fn allocator(name: &[u8]) -> Option<Allocator> {
         b"memalign" | b"aligned_alloc" => Allocator::AllocateAligned,
         b"posix_memalign" => Allocator::AllocateTo,
         b"free" | b"cfree" => Allocator::Free,
-        b"longjmp" | b"_longjmp" | b"siglongjmp" | b"__longjmp_chk" | b"__cxa_throw" | b"__cxa_rethrow"
-        | b"_Unwind_RaiseException" | b"_Unwind_ForcedUnwind" => Allocator::Leave,
+        b"longjmp"
+        | b"_longjmp"
+        | b"siglongjmp"
+        | b"__longjmp_chk"
+        | b"__cxa_throw"
+        | b"__cxa_rethrow"
+        | b"_Unwind_RaiseException"
+        | b"_Unwind_ForcedUnwind" => Allocator::Leave,
         // operator new(unsigned long), operator new[], with whatever is behind the size.
         _ if name.starts_with(b"_Znwm") || name.starts_with(b"_Znam") => match &name[5..] {
             b"" | b"RKSt9nothrow_t" | b"St11align_val_t" | b"St11align_val_tRKSt9nothrow_t" => Allocator::Allocate,
@@ -139,7 +145,12 @@ impl Watchers {
             }
             let shown = names.demangle.then(|| demangle(name)).flatten();
             let shown = OsStr::from_bytes(shown.as_deref().unwrap_or(name));
-            let fits = |(of, met): &&(AllocFn, Cell<bool>)| of.name.matches(shown) && { met.set(true); true };
+            let fits = |(of, met): &&(AllocFn, Cell<bool>)| {
+                of.name.matches(shown) && {
+                    met.set(true);
+                    true
+                }
+            };
             named.iter().find(fits).map(|(of, _)| of.allocator).or_else(|| allocator(name))
         };
         let read = || mapped::object(path, file, names).functions_named(what);

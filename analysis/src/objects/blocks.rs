@@ -94,6 +94,27 @@ impl Blocks {
         self.carved.len() < before
     }
 
+    /// Whatever was carved out of a pool is taken back as far as it lies outside of `place`: `gone` is told the objects, and by how many
+    /// bytes they are less.
+    pub(super) fn pool_trimmed(&mut self, pool: u64, place: Range<u64>, mut gone: impl FnMut(u32, u64)) {
+        self.last = None;
+        let whole = |start: u64, block: &Block| place.start <= start && block.end <= place.end;
+        let cut = |start: &u64, block: &mut Block| pool != 0 && block.pool == pool && !whole(*start, block);
+        for (start, block) in self.carved.extract_if(.., cut).collect::<Vec<_>>() {
+            let (from, to) = (start.max(place.start), block.end.min(place.end));
+            let stays = to.saturating_sub(from).min(block.bytes);
+            gone(block.object, block.bytes - stays);
+            if stays > 0 {
+                self.carved.insert(from, Self::block(from, stays, block.object, pool));
+            }
+        }
+    }
+
+    /// Whatever was carved out of a pool is of another one.
+    pub(super) fn pool_moved(&mut self, from: u64, to: u64) {
+        self.carved.values_mut().filter(|block| from != 0 && block.pool == from).for_each(|block| block.pool = to);
+    }
+
     /// A block, one that was carved out if there is such a one, has another size. Returns its object, and its bytes before.
     pub(super) fn resized(&mut self, start: u64, bytes: u64, gone: impl FnMut(u32, u64)) -> Option<(u32, u64)> {
         self.last = None;
@@ -227,7 +248,33 @@ mod tests {
                     twin.put(known, &mut expected);
                 }
                 4 => assert_eq!(blocks.freed(start, gone), twin.end(start, false, &mut expected), "at {start}"),
-                5 => match random(4) {
+                5 => match random(6) {
+                    4 => {
+                        let (pool, place) = (1 + random(3), start..start + 4 * size);
+                        blocks.pool_trimmed(pool, place.clone(), gone);
+                        for n in 0..twin.blocks.len() {
+                            let block = twin.blocks[n];
+                            let bytes = block.start..block.start + block.size.max(1);
+                            let inside = |at: &u64| place.contains(at);
+                            if !block.there || block.pool != pool || bytes.clone().all(|at| inside(&at)) {
+                                continue;
+                            }
+                            twin.blocks[n].there = false;
+                            expected.push(block.object);
+                            let mut left = bytes.filter(inside);
+                            if let Some(first) = left.next().filter(|_| block.size > 0) {
+                                let size = 1 + left.count() as u64;
+                                let here = first as usize..(first + size) as usize;
+                                twin.bytes[1][here].fill(Some(twin.blocks.len()));
+                                twin.blocks.push(Known { start: first, size, ..block });
+                            }
+                        }
+                    }
+                    5 => {
+                        let (from, to) = (1 + random(3), 1 + random(3));
+                        blocks.pool_moved(from, to);
+                        twin.blocks.iter_mut().filter(|b| b.pool == from).for_each(|b| b.pool = to);
+                    }
                     0 => {
                         let pool = 1 + random(3);
                         let any = blocks.pool_gone(pool, gone);

@@ -17,7 +17,7 @@ use grind_ptrace::maps;
 use grind_trace::objects::{Allocator, Said, alone, has_returned, outermost};
 use grind_trace::{
     ALLOCATOR_CALLED, ALLOCATOR_RETURNED, CALLED_WORDS, CARVED_WORDS, OBJECT_CARVED, OBJECT_DIED, OBJECT_FREED,
-    OBJECT_GIVEN_BACK, OBJECT_POOL_GONE, OBJECT_RESIZED, object_words,
+    OBJECT_GIVEN_BACK, OBJECT_POOL_GONE, OBJECT_POOL_MOVED, OBJECT_POOL_TRIMMED, OBJECT_RESIZED, object_words,
 };
 
 use super::Dispatcher;
@@ -49,6 +49,8 @@ fn said(request: Request, [a, b, c, d, _]: [u64; 5], site: u64, module: u32) -> 
         Request::MempoolFree => [Some(Said::GivenBack(b)), None],
         Request::MempoolChange => [Some(Said::GivenBack(b)), carved(a, c, d)],
         Request::DestroyMempool => [Some(Said::PoolGone(a)), None],
+        Request::MempoolTrim => [Some(Said::PoolTrimmed { pool: a, address: b, size: c }), None],
+        Request::MoveMempool => [Some(Said::PoolMoved { from: a, to: b }), None],
         _ => [None; 2],
     }
 }
@@ -140,6 +142,14 @@ impl Dispatcher<'_> {
                 record.push(OBJECT_RESIZED);
                 words(&mut record, &[address, size]);
             }
+            Said::PoolTrimmed { pool, address, size } => {
+                record.push(OBJECT_POOL_TRIMMED);
+                words(&mut record, &[pool, address, size]);
+            }
+            Said::PoolMoved { from, to } => {
+                record.push(OBJECT_POOL_MOVED);
+                words(&mut record, &[from, to]);
+            }
         }
         self.record_object(tid, &record);
     }
@@ -211,6 +221,8 @@ mod tests {
             (Request::MempoolFree, Some(Said::GivenBack(2)), None),
             (Request::MempoolChange, Some(Said::GivenBack(2)), carved(1, 3, 4)),
             (Request::DestroyMempool, Some(Said::PoolGone(1)), None),
+            (Request::MempoolTrim, Some(Said::PoolTrimmed { pool: 1, address: 2, size: 3 }), None),
+            (Request::MoveMempool, Some(Said::PoolMoved { from: 1, to: 2 }), None),
             (Request::CreateMempool, None, None),
         ] {
             assert_eq!(said(request), [first, second], "{request:?}");

@@ -145,7 +145,8 @@ impl Runner<'_> {
         if self.options.verbosity > 0 {
             for name in self.watchers.as_mut().map(Watchers::unmet).unwrap_or_default() {
                 let name = name.to_string_lossy().into_owned();
-                let text = format!("--alloc-fn={name}: no function of what was mapped has this name (* stands for any text)");
+                let text =
+                    format!("--alloc-fn={name}: no function of what was mapped has this name (* stands for any text)");
                 self.notice(pid, Notice::Warning(text));
             }
         }
