@@ -125,6 +125,8 @@ impl Dispatcher<'_> {
                 | Request::ResizeinplaceBlock
                 | Request::MempoolAlloc
                 | Request::MempoolFree
+                | Request::MempoolTrim
+                | Request::MoveMempool
                 | Request::MempoolChange
                 | Request::DestroyMempool),
             ) => {
