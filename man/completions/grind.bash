@@ -75,6 +75,7 @@ _grind_options='--tool=cachegrind
 --cache-sim=no
 --objects=yes
 --objects=no
+--alloc-fn=
 --streams=no
 --streams=misses
 --reuse-dist=no

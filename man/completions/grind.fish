@@ -32,6 +32,7 @@ complete -c grind -l cachegrind-out-file -r -F -d 'the profile to write; %p, %n,
 complete -c grind -l instr-at-start -x -a 'yes no' -d 'count from the first instruction on; with no, from CACHEGRIND_START_INSTRUMENTATION on'
 complete -c grind -l cache-sim -x -a 'yes no' -d 'simulate caches: count reads, writes, and misses of the first and of the last level'
 complete -c grind -l objects -x -a 'yes no' -d 'with --cache-sim=yes: count misses by data object, too (blocks of the heap by where they were allocated, variables, stacks), in a file of their own (--mem-out-file)'
+complete -c grind -l alloc-fn -x -d 'with --objects=yes: this function is an allocator, too, and its callers are where blocks come from; which argument is the size (else the first one), and which the count; may be repeated, * and ? are wildcards'
 complete -c grind -l streams -x -a 'no misses' -d 'with --objects=yes: in which steps each instruction walks over what it misses (misses), in the file of data objects'
 complete -c grind -l reuse-dist -x -a 'no exact' -d 'find the stack distance of every data access, which says what a cache of any size would miss (exact), in the file of data objects; slow: every access is told, and contexts of the statistics are not told apart'
 complete -c grind -l reuse-sample -x -d 'with --reuse-dist=exact: an estimate from one line of so many (a power of two); 0: all lines'
