@@ -99,8 +99,10 @@ impl Blocks {
     pub(super) fn pool_trimmed(&mut self, pool: u64, place: Range<u64>, mut gone: impl FnMut(u32, u64)) {
         self.last = None;
         let whole = |start: u64, block: &Block| place.start <= start && block.end <= place.end;
-        let cut = |start: &u64, block: &mut Block| pool != 0 && block.pool == pool && !whole(*start, block);
-        for (start, block) in self.carved.extract_if(.., cut).collect::<Vec<_>>() {
+        let cut = |(start, block): &(&u64, &Block)| pool != 0 && block.pool == pool && !whole(**start, block);
+        let all: Vec<u64> = self.carved.iter().filter(cut).map(|(start, _)| *start).collect();
+        for start in all {
+            let Some(block) = self.carved.remove(&start) else { continue };
             let (from, to) = (start.max(place.start), block.end.min(place.end));
             let stays = to.saturating_sub(from).min(block.bytes);
             gone(block.object, block.bytes - stays);
