@@ -8,7 +8,6 @@
 //!
 //! Knows of addresses and records; names of sites are found by [`report`] when the process has ended.
 
-pub mod allocators;
 mod blocks;
 pub mod distances;
 mod images;

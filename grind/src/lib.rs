@@ -4,6 +4,7 @@
 //! change what is counted or what the program does.
 
 pub mod advice;
+pub mod allocators;
 pub mod attach;
 pub mod backtrace;
 pub mod built;

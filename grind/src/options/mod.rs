@@ -16,11 +16,11 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use crate::allocators::AllocFn;
 use cg_sim::host::Given;
 use grind_analysis::callgrind::settings::Settings;
 use grind_analysis::expand::Template;
 use grind_analysis::glob::Pattern;
-use grind_analysis::objects::allocators::AllocFn;
 use grind_isa::cpuid::CpuModel;
 use grind_session::Beside;
 use grind_symbols::Inlined;

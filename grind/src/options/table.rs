@@ -7,9 +7,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
+use crate::allocators::AllocFn;
 use grind_analysis::expand::Template;
 use grind_analysis::glob::Pattern;
-use grind_analysis::objects::allocators::AllocFn;
 use grind_isa::cpuid::CpuModel;
 use grind_session::Beside;
 

@@ -10,13 +10,14 @@ use grind_analysis::callgrind::dumps::Written;
 use grind_analysis::callgrind::summary;
 use grind_analysis::contexts::{self, Named};
 use grind_analysis::dump;
-use grind_analysis::objects::{self, allocators::Watchers};
+use grind_analysis::objects;
 use grind_analysis::saved::{Saved, save_text};
 use grind_analysis::simulator::Found;
 use grind_session::{Notice, ProcessReport, Session as _};
 
 use super::Runner;
 use crate::advice;
+use crate::allocators::Watchers;
 use crate::invocation::Invocation;
 use crate::log::{Voice, command_line};
 use crate::options::Tool;
