@@ -60,8 +60,25 @@ fn supervisor_died() -> libc::c_int {
 /// The run is to end, and the process that it has joined to go on without it.
 static LEAVE: AtomicBool = AtomicBool::new(false);
 
+/// Microseconds after which somebody who is to leave, and has not noticed, is told so again: whoever has looked, and was about to
+/// wait, has missed the signal.
+const AGAIN: libc::suseconds_t = 20_000;
+
+/// Has SIGALRM come after so many microseconds, again and again; 0: never.
+fn alarm_every(microseconds: libc::suseconds_t) {
+    let time = libc::timeval { tv_sec: 0, tv_usec: microseconds };
+    let timer = libc::itimerval { it_interval: time, it_value: time };
+    // SAFETY: a system call that reads the structure, which a signal handler may make, too.
+    unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut()) };
+}
+
 extern "C" fn leave(_: libc::c_int) {
-    LEAVE.store(true, Ordering::SeqCst);
+    if LEAVE.swap(true, Ordering::SeqCst) {
+        return;
+    }
+    let errno = Errno::last_raw();
+    alarm_every(AGAIN);
+    Errno::set_raw(errno);
 }
 
 /// Lets the signals that end programs, and the supervisor's death, end the run of this tracer, but not the process that it has joined:
@@ -70,6 +87,8 @@ pub fn leave_on_signals() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, supervisor_died()] {
         catch(signal, leave as *const () as libc::sighandler_t, 0);
     }
+    // Whether or not it was ignored: it is the timer's.
+    handle(libc::SIGALRM, leave as *const () as libc::sighandler_t, 0);
     if ORPHAN.load(Ordering::SeqCst) {
         LEAVE.store(true, Ordering::SeqCst);
     }
@@ -77,7 +96,11 @@ pub fn leave_on_signals() {
 
 /// Whether the run is to end.
 pub fn is_to_leave() -> bool {
-    LEAVE.load(Ordering::SeqCst)
+    let leaves = LEAVE.load(Ordering::SeqCst);
+    if leaves {
+        alarm_every(0);
+    }
+    leaves
 }
 
 extern "C" fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
@@ -134,12 +157,20 @@ pub fn pass_on_signals() {
 
 /// Installs `handler` unless the signal is ignored, or is one of the C library's own.
 fn catch(signal: libc::c_int, handler: libc::sighandler_t, flags: libc::c_int) {
-    // SAFETY: the structures are plain data and valid for the calls; the handlers only do what is safe in one.
-    unsafe {
+    // SAFETY: the structure is plain data and valid for the call.
+    let ignored = unsafe {
         let mut old = std::mem::zeroed::<libc::sigaction>();
-        if libc::sigaction(signal, std::ptr::null(), &raw mut old) != 0 || old.sa_sigaction == libc::SIG_IGN {
-            return;
-        }
+        libc::sigaction(signal, std::ptr::null(), &raw mut old) != 0 || old.sa_sigaction == libc::SIG_IGN
+    };
+    if !ignored {
+        handle(signal, handler, flags);
+    }
+}
+
+/// Installs `handler`.
+fn handle(signal: libc::c_int, handler: libc::sighandler_t, flags: libc::c_int) {
+    // SAFETY: the structure is plain data and valid for the call; the handlers only do what is safe in one.
+    unsafe {
         let mut new = std::mem::zeroed::<libc::sigaction>();
         new.sa_sigaction = handler;
         new.sa_flags = flags;
