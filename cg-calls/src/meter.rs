@@ -117,6 +117,13 @@ impl Meter {
         self.collecting = !self.collecting;
     }
 
+    /// From `now` on totals stand still by themselves while collection is off, or do not; the reading stays the same.
+    pub(crate) fn gate(&mut self, gated: bool, now: &[u64]) {
+        let reading = self.read_all(now);
+        self.gated = gated;
+        self.resume(now, reading);
+    }
+
     /// Goes on from `reading` at `now`, whatever happened in between.
     pub(crate) fn resume(&mut self, now: &[u64], reading: Vec<u64>) {
         for (ahead, (now, reading)) in self.ahead.iter_mut().zip(now.iter().zip(&reading)) {

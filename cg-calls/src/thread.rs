@@ -453,6 +453,15 @@ impl Calls {
         self.switch_collection(now);
     }
 
+    /// From `now` on totals stand still while collection is off, or do not: see [`Config::gated`].
+    #[inline]
+    pub fn gate(&mut self, gated: bool, now: &[u64]) {
+        if self.config.gated != gated {
+            self.config.gated = gated;
+            self.meter.gate(gated, now);
+        }
+    }
+
     /// Whether costs are being collected.
     pub fn collecting(&self) -> bool {
         self.meter.collecting()

@@ -9,7 +9,7 @@ use grind_fragments::fragment_table::{FragmentId, StubKind};
 use grind_layout as layout;
 use grind_trace::SiteKind;
 use grind_trace::Transfer;
-use grind_trace::follow::{CallContextId, CallEdge, CallKind, Chain, Outcome, StackEffect, TOTALS};
+use grind_trace::follow::{BridgeChain, CallContextId, CallEdge, CallKind, MOST_TOLD, Outcome, StackEffect, TOTALS};
 
 use super::CodeCache;
 
@@ -88,6 +88,9 @@ impl CodeCache {
                 return None;
             }
             let number = self.trans.follow.call_edge(CallEdge { kind, site: told, from, target, to });
+            if b.told && number >= MOST_TOLD {
+                return None;
+            }
             call_edge = Some(number);
             b.call_edge = number;
             b.through = kind == CallKind::Through;
@@ -227,7 +230,7 @@ impl CodeCache {
     }
 
     /// Puts a table in front of a chain. (Where a site is left, the target is in rcx.)
-    fn give_table(&mut self, chunk: usize, root: u64, chain: &mut Chain) {
+    fn give_table(&mut self, chunk: usize, root: u64, chain: &mut BridgeChain) {
         let number = self.trans.follow.tables;
         if number >= layout::MOST_TARGET_TABLES || !std::is_x86_feature_detected!("bmi2") {
             return;

@@ -81,6 +81,9 @@ extern "C" fn leave(_: libc::c_int) {
     Errno::set_raw(errno);
 }
 
+/// Interrupts whatever waits.
+extern "C" fn wake(_: libc::c_int) {}
+
 /// Lets the signals that end programs, and the supervisor's death, end the run of this tracer, but not the process that it has joined:
 /// system calls are interrupted, and [`is_to_leave`] says so.
 pub fn leave_on_signals() {
@@ -88,7 +91,7 @@ pub fn leave_on_signals() {
         catch(signal, leave as *const () as libc::sighandler_t, 0);
     }
     // Whether or not it was ignored: it is the timer's.
-    handle(libc::SIGALRM, leave as *const () as libc::sighandler_t, 0);
+    handle(libc::SIGALRM, wake as *const () as libc::sighandler_t, 0);
     if ORPHAN.load(Ordering::SeqCst) {
         LEAVE.store(true, Ordering::SeqCst);
     }

@@ -4,6 +4,8 @@
 //! Invariants: all parts and what was set to zero add up to the profile of the whole, line by line and event by event; a line that
 //! has cost nothing since the last part is in none.
 
+use std::borrow::Cow;
+
 use cg_format::cachegrind::Profile;
 use cg_format::count::TooLarge;
 
@@ -41,10 +43,10 @@ impl Parts {
     ///
     /// # Errors
     /// When a count is larger than a profile can hold.
-    pub fn rest(&self, whole: &Profile) -> Result<Profile, TooLarge> {
+    pub fn rest<'p>(&self, whole: &'p Profile) -> Result<Cow<'p, Profile>, TooLarge> {
         match &self.told {
-            None => Ok(whole.clone()),
-            Some(told) => difference(whole, told),
+            None => Ok(Cow::Borrowed(whole)),
+            Some(told) => difference(whole, told).map(Cow::Owned),
         }
     }
 
@@ -93,7 +95,8 @@ impl Parts {
     }
 }
 
-/// `all` less `less`. Events that `less` does not have are 0 there.
+/// `all` less `less`. Events that `less` does not have are 0 there: with the first statistics context, some come to be counted. (So it is
+/// not enough to negate and merge, which takes the same events.)
 fn difference(all: &Profile, less: &Profile) -> Result<Profile, TooLarge> {
     let columns: Vec<Option<usize>> =
         less.header.events.iter().map(|event| all.header.events.iter().position(|e| e == event)).collect();
@@ -156,7 +159,7 @@ mod tests {
         assert!(!parts.any() && parts.number() == 1);
         let one = parts.rest(&first).unwrap();
         assert_eq!(text(&one), text(&first));
-        parts.taken(first, &one);
+        parts.taken(first.clone(), &one);
         let two = parts.rest(&second).unwrap();
         assert_eq!(text(&two), text(&profile(&[("f", 1, [1, 0]), ("g", 9, [1, 1])])));
         assert_eq!(parts.rest_of_totals(second.total()), two.total());
@@ -183,7 +186,8 @@ mod tests {
         let mut before = Profile::new(["Ir"]);
         before.add(b"a.c", b"f", 1, &[5]).unwrap();
         parts.zeroed(before);
-        let rest = parts.rest(&profile(&[("f", 1, [6, 3])])).unwrap();
+        let whole = profile(&[("f", 1, [6, 3])]);
+        let rest = parts.rest(&whole).unwrap();
         assert_eq!(rest.total(), [1, 3]);
     }
 }

@@ -13,10 +13,8 @@
 enum { PLAIN, WITHIN, AFTER_JUMP, AFTER_HANDLER_JUMP, HANDLED, FORKED, ARRAY, SITES };
 enum { RETURN, JUMP, RAISE, RAISE_AND_JUMP, FORK };
 
-static int line[SITES];
-static unsigned long counts[SITES][2];
-static volatile char elsewhere[256] __attribute__((aligned(64)));
-static uint64_t state = 1;
+#define USES 6
+#include "sites.h"
 static jmp_buf out;
 static sigjmp_buf out_of_handler;
 static int jumps;
@@ -24,24 +22,6 @@ static pid_t child = -1;
 static char arena[1 << 20] __attribute__((aligned(64)));
 static size_t used;
 static char *lent;
-
-static uint64_t next(void) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return state >> 33;
-}
-
-static void use(volatile char *at, size_t size, int site) {
-    for (int n = 0; n < 6; n++) {
-        size_t place = next() % size;
-        int write = next() % 2;
-        elsewhere[64] = elsewhere[128] = 1;
-        if (write)
-            at[place] = n;
-        else
-            (void)at[place];
-        counts[site][write]++;
-    }
-}
 
 // Takes back what was lent; then it returns, or never does.
 static void handler(int signal) {

@@ -92,6 +92,8 @@ const ROWS: &[Row] = &[
     ),
     (&["--separate-callers=all", SMALL[0], SMALL[1], SMALL[2], "--branch-sim=yes", "--collect-systime=usec"], "dztS"),
     (&["--separate-callers=all", "--context-limit=7", "--skip-direct-rec=yes"], "dz"),
+    (&["--separate-callers=2"], "dzt"),
+    (&["--separate-callers=all", "--separate-callers2=leaf", "--cache-sim=yes"], "dztS"),
     (&["--separate-callers=2", "--told-first=1", "--skip-plt=no", "--dump-before=leaf"], "dzt"),
     (&["--collect-jumps=yes", "--instr-atstart=no"], "sdztS"),
     (&["--collect-jumps=yes", "--dump-instr=yes", "--toggle-collect=o*", "--toggle-collect=leaf"], "dzt"),

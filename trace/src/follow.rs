@@ -145,30 +145,11 @@ pub const fn depth_told(word: u32) -> Option<usize> {
 /// call of that call edge was made. Behind it stand the thread's totals, those that it has, as two words each.
 pub const CALL_TOLD: u32 = 3 << 30;
 
-/// The same for a return, by how many frames it has left; as many numbers of call edges are not given.
-pub const RETURN_TOLD: u32 = u32::MAX - 2;
+/// The same for a return, added to how many frames it has left: one or two.
+pub const RETURN_TOLD: u32 = CALL_TOLD + MOST_TOLD;
 
-/// A call or a return that was told, as its first word says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EachTold {
-    /// A call of that call edge.
-    Call(u32),
-    /// A return from so many frames.
-    Return(u32),
-}
-
-/// What the first word of a record says that tells a call or a return; nothing if it does not.
-#[inline]
-#[must_use]
-pub const fn each_told(word: u32) -> Option<EachTold> {
-    if word > RETURN_TOLD {
-        Some(EachTold::Return(word - RETURN_TOLD))
-    } else if word >= CALL_TOLD {
-        Some(EachTold::Call(word - CALL_TOLD))
-    } else {
-        None
-    }
-}
+/// Calls of so many call edges can be told. Far above are the numbers of records that are none of a site.
+pub const MOST_TOLD: u32 = 1 << 29;
 
 /// What happens whenever a site leads there in that call context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -259,7 +240,7 @@ impl Names {
 
 /// What a site leads to.
 #[derive(Clone, Debug, Default)]
-pub struct Chain {
+pub struct BridgeChain {
     /// Where bridges are, by their targets.
     pub bridges: Vec<(u64, u64)>,
     /// Where the first one is, or the table's code.
@@ -270,7 +251,7 @@ pub struct Chain {
     pub table: Option<u32>,
 }
 
-impl Chain {
+impl BridgeChain {
     /// Where its newest bridge to `target` begins.
     pub fn bridge(&self, target: u64) -> Option<u64> {
         self.bridges.iter().rev().find(|(to, _)| *to == target).map(|(_, at)| *at)
@@ -297,7 +278,7 @@ pub struct Book {
     /// Counters that count for others of `exits`, too: counter, which one, and whether they are taken off there.
     pub deferred: Vec<(u32, u32, bool)>,
     /// By the field by which a site is left: what it leads to.
-    pub chains: Map<u64, Chain>,
+    pub chains: Map<u64, BridgeChain>,
     /// By page: the fields of `chains` that lead there.
     pub led: Map<u64, Vec<u64>>,
     /// What calls from other functions have come to lately, by their targets, where that was as it always is.

@@ -207,6 +207,10 @@ impl Settings {
                     told.push(format!("warning: {what} simulation is switched off, because of --cacheuse=yes"));
                 }
             }
+            // What a line was of use for is known when it goes, which chain it belonged to is not.
+            if std::mem::take(&mut self.whole_chains) {
+                told.push("warning: no chains of calls are recorded, because of --cacheuse=yes".to_owned());
+            }
         }
         told
     }

@@ -256,7 +256,9 @@ impl Sink for Recorder {
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
         p.pull_stack(space, &mut catalogue, self.config.costs);
-        p.thread(tid, &self.config);
+        let t = p.thread(tid, &self.config);
+        // What is told goes on whether or not it is collected.
+        t.calls.gate(false, &t.now);
         let mut rest = words;
         loop {
             let every = self.settings.dump_every_bb;

@@ -157,6 +157,8 @@ fn cache_use_needs_caches_and_instructions_and_excludes_other_models() {
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told.iter().all(|line| line.starts_with("warning: ") && line.contains("--cacheuse")));
     assert_eq!(o.callgrind.events(cg_format::events::Caches::Two, false).names().last().unwrap(), "SpLoss2");
+    let (o, told) = settled(&["--cacheuse=yes", "--separate-callers=all"]);
+    assert!(!o.callgrind.whole_chains && told.len() == 1 && told[0].contains("no chains of calls"), "{told:?}");
     let (o, told) = settled(&["--cacheuse=no", "--simulate-wb=yes"]);
     assert!(o.callgrind.simulate_wb && !o.callgrind.dump_instr && told.is_empty());
     assert_eq!(

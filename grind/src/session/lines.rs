@@ -3,6 +3,7 @@
 //! Invariants: the parts of a process, and what was set to zero, add up to what it has executed, line by line; a process of which no
 //! part was written has the profile that it would have if nobody could ask.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -108,16 +109,20 @@ impl Runner<'_> {
             }
         }
         let parts = self.processes.get(&pid).map(|p| p.parts.clone()).unwrap_or_default();
-        let last = all.and_then(|profiles| Ok((parts.rest(&profiles[0])?, profiles)));
-        let (mut last, mut profiles) = match last {
+        let mut no_profile = |error: &dyn Display| {
+            let text = format!("error: no profile: {error}\n       ... so detailed results will be missing.");
+            self.user(pid, &text);
+        };
+        let mut profiles = match all {
             Ok(profiles) => profiles,
-            Err(error) => {
-                let text = format!("error: no profile: {error}\n       ... so detailed results will be missing.");
-                return self.user(pid, &text);
-            }
+            Err(error) => return no_profile(&error),
+        };
+        let mut last = match parts.rest(&profiles[0]) {
+            Ok(last) => last,
+            Err(error) => return no_profile(&error),
         };
         if parts.any() {
-            last.header.desc.extend(part_description(parts.number(), &Trigger::End));
+            last.to_mut().header.desc.extend(part_description(parts.number(), &Trigger::End));
         }
         let path = self.lines_file(pid);
         let file = if self.tree.is_some() {
@@ -126,6 +131,7 @@ impl Runner<'_> {
         } else {
             self.save(pid, &last, &path)
         };
+        let total = parts.sum(last.total());
         // Something that is no file, as /dev/null or a pipe, has no place beside it.
         if self.options.separate_contexts && self.tree.is_none() && path.metadata().is_ok_and(|m| m.is_file()) {
             for ((profile, name), path) in profiles[1..].iter_mut().zip(&named).zip(contexts::paths(&path, &named)) {
@@ -134,7 +140,6 @@ impl Runner<'_> {
             }
         }
         if self.options.verbosity > 0 {
-            let total = parts.sum(last.total());
             let summary = simulation::summary(self.simulation.events(), &total);
             self.user(pid, &summary);
             if let Some(cycles) = self.cycles.take() {
@@ -201,7 +206,7 @@ impl Runner<'_> {
         };
         let Some(process) = self.processes.get(&pid) else { return Answer::Done(Vec::new()) };
         let mut part = match process.parts.rest(&whole) {
-            Ok(part) => part,
+            Ok(part) => part.into_owned(),
             Err(error) => return Answer::Refused(error.to_string()),
         };
         let number = process.parts.number();

@@ -4,7 +4,7 @@
 //! up with at the next stop.
 
 use cg_calls::{Each, Shown};
-use grind_trace::follow::{EachTold, Names, each_told};
+use grind_trace::follow::{CALL_TOLD, Names, RETURN_TOLD};
 
 use super::super::code::Catalogue;
 use super::meaning::word;
@@ -31,10 +31,11 @@ pub(super) fn take<'w>(words: &'w [u32], kept: &Kept, now: &mut [u64]) -> Option
 /// What the first word of a record tells.
 #[inline]
 pub(super) fn each(word: u32) -> Option<Each> {
-    Some(match each_told(word)? {
-        EachTold::Call(call_edge) => Each::Call(call_edge),
-        EachTold::Return(frames) => Each::Return(frames),
-    })
+    match word {
+        CALL_TOLD..RETURN_TOLD => Some(Each::Call(word - CALL_TOLD)),
+        _ if (1..=2).contains(&word.wrapping_sub(RETURN_TOLD)) => Some(Each::Return(word - RETURN_TOLD)),
+        _ => None,
+    }
 }
 
 impl Recorder {

@@ -77,6 +77,9 @@ impl Recorder {
         p.thread(tid, &self.config);
         // Taken out, so that the process can be asked about everything else meanwhile.
         let mut thread = p.threads.remove(&tid)?;
+        // Calls may have been told before.
+        let (calls, now) = thread.live();
+        calls.gate(true, now);
         let answer = broken::caught(|| act(p, &mut thread, &mut catalogue, space));
         p.threads.insert(tid, thread);
         Some(answer.unwrap_or_else(|panic| resume_unwind(panic)))

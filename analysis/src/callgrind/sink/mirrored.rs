@@ -70,7 +70,7 @@ impl Records<'_> {
     fn look_ahead(&mut self, known: &[Known], level: &impl Ask, calls: &Calls) {
         let Some((&number, operands)) = self.ahead.split_first() else { return };
         if number & FRAME_TOLD != 0 {
-            let words = if follow::each_told(number).is_some() { 2 * self.kept } else { FRAME_WORDS - 1 };
+            let words = if chains::each(number).is_some() { 2 * self.kept } else { FRAME_WORDS - 1 };
             self.ahead = operands.get(words..).unwrap_or_default();
             return;
         }
