@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread::{self, JoinHandle};
+use std::thread;
 
 use crate::message::{Answer, Request};
 use crate::place::{self, Tool};
@@ -38,7 +38,6 @@ pub struct Queue {
     /// The listening socket by another name: shutting it down ends the waiting for clients.
     waiting: UnixStream,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
 }
 
 /// A request that waits for its answer. Dropped without one, it is refused.
@@ -78,7 +77,7 @@ impl Listener {
         let (sender, asked) = mpsc::channel();
         let stop = Arc::new(AtomicBool::new(false));
         let (pid, stopped) = (self.pid, Arc::clone(&stop));
-        let thread = thread::Builder::new().name("control".to_owned()).spawn(move || {
+        thread::Builder::new().name("control".to_owned()).spawn(move || {
             for client in socket.incoming() {
                 if stopped.load(Ordering::Acquire) {
                     break;
@@ -87,7 +86,7 @@ impl Listener {
                 let _ = client.and_then(|client| serve(&client, pid, &sender, &wake));
             }
         })?;
-        Ok(Queue { asked, _listener: self, waiting, stop, thread: Some(thread) })
+        Ok(Queue { asked, _listener: self, waiting, stop })
     }
 }
 
@@ -102,17 +101,9 @@ impl Queue {
 impl Drop for Queue {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        // A request that nobody takes any more must not keep its client, and so the thread, waiting.
-        while self.next().is_some() {}
-        // Makes the thread look, even if somebody has removed the folder.
+        // Requests that nobody takes any more are refused with the queue. Makes the thread look, even if somebody has removed the folder.
         let _ = self.waiting.shutdown(Shutdown::Both);
-        if let Some(thread) = self.thread.take() {
-            while !thread.is_finished() {
-                while self.next().is_some() {}
-                thread::sleep(std::time::Duration::from_micros(50));
-            }
-            let _ = thread.join();
-        }
+        // Nobody waits for it: short programs would for longer than they take.
     }
 }
 

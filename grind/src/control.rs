@@ -4,12 +4,16 @@
 //! interrupt the thread that runs the engine until it has taken the request. A process is only ever told what was asked
 //! of it by its number. A run that cannot listen is profiled all the same. Every request gets one answer, if only that the process
 //! has ended meanwhile.
+//!
+//! To listen takes a folder, a socket and a thread, which short programs would pay for longer than they run: so it can wait until a process has
+//! run for a while, for which one thread looks at the clock. Invariant: whoever is forgotten does not listen, nor begins to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use callgrind_control_protocol::{Answer, Asked, Listener, PATIENCE, Queue, Request, Tool, folder};
@@ -35,34 +39,47 @@ impl Drop for Run {
     }
 }
 
-/// All processes that listen.
+/// A process that runs for less is not listened for, where that can wait.
+const SHORT: Duration = Duration::from_millis(50);
+
+/// Who listens, and who will.
+#[derive(Debug, Default)]
+struct Runs {
+    listening: BTreeMap<i32, Run>,
+    /// Those that will, and from when on, the first one first.
+    due: VecDeque<(Instant, i32)>,
+    /// Nobody will any more.
+    over: bool,
+}
+
+/// What the thread that looks at the clock knows, too.
 #[derive(Debug)]
-pub struct Control {
+struct Common {
     base: PathBuf,
     tool: Tool,
     /// The thread that runs the engine.
     runner: i32,
-    runs: BTreeMap<i32, Run>,
+    runs: Mutex<Runs>,
+    /// There is news of who is due.
+    news: Condvar,
+}
+
+/// All processes that listen.
+#[derive(Debug)]
+pub struct Control {
+    common: Arc<Common>,
+    /// The thread that looks at the clock, if there is one.
+    clock: Option<JoinHandle<()>>,
     /// What the engine is about to be asked.
     current: Option<(i32, Asked)>,
 }
 
-impl Control {
-    /// Nobody listens yet. To be made by the thread that runs the engine.
-    #[must_use]
-    pub fn new(tool: Tool) -> Control {
-        os::be_interrupted();
-        let runner = nix::unistd::gettid().as_raw();
-        Control { base: folder(), tool, runner, runs: BTreeMap::new(), current: None }
+impl Common {
+    fn runs(&self) -> MutexGuard<'_, Runs> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Listens for process `pid`.
-    ///
-    /// # Errors
-    /// The socket cannot be made.
-    pub fn listen(&mut self, pid: i32) -> io::Result<()> {
-        // Of the program that it ran before.
-        self.runs.remove(&pid);
+    fn listen(&self, pid: i32) -> io::Result<Run> {
         let number = u32::try_from(pid).map_err(io::Error::other)?;
         let waiting = Arc::new(AtomicBool::new(false));
         let (runner, asked) = (self.runner, waiting.clone());
@@ -77,13 +94,79 @@ impl Control {
                 nap = (nap * 2).min(Duration::from_millis(20));
             }
         })?;
-        self.runs.insert(pid, Run { queue, waiting });
+        Ok(Run { queue, waiting })
+    }
+
+    /// Listens for whoever is due, until that is over.
+    fn look_at_the_clock(&self) {
+        let mut runs = self.runs();
+        while !runs.over {
+            let now = Instant::now();
+            let Some(&(when, pid)) = runs.due.front() else {
+                runs = self.news.wait(runs).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            if when > now {
+                runs = self.news.wait_timeout(runs, when - now).unwrap_or_else(PoisonError::into_inner).0;
+                continue;
+            }
+            runs.due.pop_front();
+            // While nobody can forget it. One that cannot listen goes without.
+            if let Ok(run) = self.listen(pid) {
+                runs.listening.insert(pid, run);
+            }
+        }
+    }
+}
+
+impl Control {
+    /// Nobody listens yet. To be made by the thread that runs the engine.
+    #[must_use]
+    pub fn new(tool: Tool) -> Control {
+        Self::below(folder(), tool)
+    }
+
+    fn below(base: PathBuf, tool: Tool) -> Control {
+        os::be_interrupted();
+        let runner = nix::unistd::gettid().as_raw();
+        let (runs, news) = (Mutex::default(), Condvar::new());
+        let common = Arc::new(Common { base, tool, runner, runs, news });
+        Control { common, clock: None, current: None }
+    }
+
+    /// Listens for process `pid`.
+    ///
+    /// # Errors
+    /// The socket cannot be made.
+    pub fn listen(&mut self, pid: i32) -> io::Result<()> {
+        // Of the program that it ran before.
+        self.forget(pid);
+        let run = self.common.listen(pid)?;
+        self.common.runs().listening.insert(pid, run);
+        Ok(())
+    }
+
+    /// Listens for process `pid` once it has run for a while; if it cannot then, nobody learns of that.
+    ///
+    /// # Errors
+    /// There can be no more threads.
+    pub fn listen_later(&mut self, pid: i32) -> io::Result<()> {
+        self.forget(pid);
+        if self.clock.is_none() {
+            let common = self.common.clone();
+            let clock = std::thread::Builder::new().name("clock".to_owned());
+            self.clock = Some(clock.spawn(move || common.look_at_the_clock())?);
+        }
+        self.common.runs().due.push_back((Instant::now() + SHORT, pid));
+        self.common.news.notify_one();
         Ok(())
     }
 
     /// Process `pid` has ended, or is not followed any more.
     pub fn forget(&mut self, pid: i32) {
-        self.runs.remove(&pid);
+        let mut runs = self.common.runs();
+        runs.due.retain(|(_, due)| *due != pid);
+        runs.listening.remove(&pid);
     }
 
     /// What the engine is to do next. `refused` says why a request cannot be served here, if so.
@@ -132,10 +215,50 @@ impl Control {
 
     /// The next request, with the process that it is for.
     fn queued(&mut self) -> Option<(i32, Asked)> {
-        self.runs.iter().find_map(|(pid, run)| {
+        self.common.runs().listening.iter().find_map(|(pid, run)| {
             let asked = run.queue.next()?;
             run.waiting.store(false, Ordering::SeqCst);
             Some((*pid, asked))
         })
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        self.common.runs().over = true;
+        self.common.news.notify_one();
+        // Folders of those that it has begun to listen for are removed with them.
+        let _ = self.clock.take().map(JoinHandle::join);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_runs_for_a_while_is_listened_for_and_who_is_forgotten_before_never() {
+        let base = tempfile::tempdir().expect("a folder");
+        let names = || {
+            let entries = std::fs::read_dir(base.path()).expect("it is there");
+            entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name")).collect::<Vec<_>>()
+        };
+        let mut control = Control::below(base.path().to_owned(), Tool::Cachegrind);
+        (1..=3).for_each(|pid| control.listen_later(pid).expect("a thread"));
+        control.forget(1);
+        // Another program of the same process begins anew.
+        control.listen_later(2).expect("a thread");
+        let start = Instant::now();
+        while names().len() < 2 && start.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(2 * SHORT);
+        let mut found = names();
+        found.sort();
+        assert_eq!(found, ["grind-cachegrind-2", "grind-cachegrind-3"]);
+        control.forget(3);
+        assert_eq!(names(), ["grind-cachegrind-2"]);
+        drop(control);
+        assert_eq!(names(), [""; 0]);
     }
 }

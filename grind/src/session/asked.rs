@@ -28,9 +28,9 @@ impl Runner<'_> {
             live.forget(pid);
         }
         let Some(control) = &mut self.control else { return };
-        let listens = control.listen(pid);
-        // Cachegrind says nothing of it, and its logs are compared.
+        // Cachegrind says nothing of it, and its logs are compared; callgrind says at once whether it listens.
         let calls = self.options.tool == Tool::Callgrind;
+        let listens = if calls { control.listen(pid) } else { control.listen_later(pid) };
         match listens {
             Ok(()) if calls && self.options.verbosity > 0 => {
                 self.user(pid, "For interactive control, run 'callgrind_control -h'.");
