@@ -10,7 +10,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 use nix::errno::Errno;
 use nix::libc;
@@ -38,9 +38,17 @@ static TRACER: AtomicBool = AtomicBool::new(false);
 /// The supervisor died before there was a program.
 static ORPHAN: AtomicBool = AtomicBool::new(false);
 
-/// Names the process that signals sent to grind are passed on to; 0 for none.
+/// Signals that have come while there was nobody to pass them on to, a bit each.
+static EARLY: AtomicU64 = AtomicU64::new(0);
+
+/// Names the process that signals sent to grind are passed on to; 0 for none. Those that came before there was one it gets now.
 pub fn pass_signals_to(pid: i32) {
     PROGRAM.store(pid, Ordering::SeqCst);
+    let early = if pid > 0 { EARLY.swap(0, Ordering::SeqCst) } else { 0 };
+    for signal in (1..=64).filter(|signal| early >> (signal - 1) & 1 != 0) {
+        // SAFETY: takes no pointers.
+        unsafe { libc::kill(pid, signal) };
+    }
 }
 
 /// Names the process that is killed when the supervisor dies; 0 for none. For the tracer only.
@@ -60,13 +68,10 @@ fn supervisor_died() -> libc::c_int {
 /// The run is to end, and the process that it has joined to go on without it.
 static LEAVE: AtomicBool = AtomicBool::new(false);
 
-/// Microseconds after which somebody who is to leave, and has not noticed, is told so again: whoever has looked, and was about to
-/// wait, has missed the signal.
-const AGAIN: libc::suseconds_t = 20_000;
-
-/// Has SIGALRM come after so many microseconds, again and again; 0: never.
-fn alarm_every(microseconds: libc::suseconds_t) {
-    let time = libc::timeval { tv_sec: 0, tv_usec: microseconds };
+/// Has SIGALRM come every 20 ms from now on: whoever has looked whether to leave, and was about to wait, has missed the signal, and whoever
+/// is about to join somebody can only leave later.
+fn wake_often() {
+    let time = libc::timeval { tv_sec: 0, tv_usec: 20_000 };
     let timer = libc::itimerval { it_interval: time, it_value: time };
     // SAFETY: a system call that reads the structure, which a signal handler may make, too.
     unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut()) };
@@ -77,7 +82,7 @@ extern "C" fn leave(_: libc::c_int) {
         return;
     }
     let errno = Errno::last_raw();
-    alarm_every(AGAIN);
+    wake_often();
     Errno::set_raw(errno);
 }
 
@@ -99,11 +104,7 @@ pub fn leave_on_signals() {
 
 /// Whether the run is to end.
 pub fn is_to_leave() -> bool {
-    let leaves = LEAVE.load(Ordering::SeqCst);
-    if leaves {
-        alarm_every(0);
-    }
-    leaves
+    LEAVE.load(Ordering::SeqCst)
 }
 
 extern "C" fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
@@ -122,6 +123,9 @@ extern "C" fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, _context:
     }
     // SAFETY: the kernel passes a valid siginfo to a handler installed with SA_SIGINFO.
     let code = unsafe { (*info).si_code };
+    if program == 0 {
+        EARLY.fetch_or(1 << (signal - 1), Ordering::SeqCst);
+    }
     // The terminal signals the whole process group: the program has had its own copy.
     if program > 0 && code != libc::SI_KERNEL {
         // SAFETY: both calls are async-signal-safe; `info` is valid as above and only read.

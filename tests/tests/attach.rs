@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -301,6 +301,42 @@ fn who_was_active_before_is_a_caller() {
         let cost: u64 = cost.map(|(_, n)| n).sum();
         assert!(cost > 10_000_000, "{caller} -> {callee}: {cost}\n{told:#?}");
     }
+}
+
+/// Whatever the run is about to do when it is told to end.
+#[test]
+fn a_visit_that_is_to_end_when_it_begins_does() {
+    let window = program("window");
+    let mut alone = Alone::start(&window, &[]);
+    assert_eq!(alone.says(), b'r');
+    let pid = alone.pid();
+    for _ in 0..25 {
+        let mut command = alone.profiler(&["--cachegrind-out-file=out"]);
+        let mut profiler = command.stderr(Stdio::null()).spawn().unwrap();
+        while state(pid).contains("TracerPid:\t0") {
+            assert!(profiler.try_wait().unwrap().is_none(), "it has not been told to");
+        }
+        signal(&profiler, Signal::SIGTERM);
+        let ended = until_it_ends(&mut profiler);
+        assert!(ended.is_some_and(|status| status.success()), "{ended:?}: {}", state(pid));
+        assert!(!follows(pid), "{}", state(pid));
+    }
+    alone.goes_through(b"wd");
+    alone.ends_well();
+}
+
+/// How a run ends, unless that takes too long: then it is killed.
+fn until_it_ends(profiler: &mut Child) -> Option<ExitStatus> {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(30) {
+        if let Some(status) = profiler.try_wait().unwrap() {
+            return Some(status);
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    profiler.kill().unwrap();
+    profiler.wait().unwrap();
+    None
 }
 
 #[test]
