@@ -151,6 +151,8 @@ pub struct Traps {
     pub passed: Option<u64>,
     /// Where in the code cache the last trap was, shown or not.
     pub last: u64,
+    /// Whether the guest had set the flag when a handler was about to begin.
+    pub on_at_signal: bool,
 }
 
 impl Traps {

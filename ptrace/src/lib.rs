@@ -65,6 +65,9 @@ pub struct Gone;
 /// What ptrace answers.
 pub type Result<T> = std::result::Result<T, Gone>;
 
+/// The trap flag in RFLAGS.
+pub const TRAP_FLAG: u64 = 1 << 8;
+
 /// How a stopped thread goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
@@ -118,6 +121,9 @@ fn gone<T>(r: nix::Result<T>) -> Result<T> {
 /// Offset of rip in the kernel's `struct user`.
 const RIP_OFFSET: usize = std::mem::offset_of!(Regs, rip);
 
+/// That of RFLAGS.
+const EFLAGS_OFFSET: usize = std::mem::offset_of!(Regs, eflags);
+
 impl Stopped {
     /// The kernel's thread id.
     pub fn tid(&self) -> i32 {
@@ -149,6 +155,29 @@ impl Stopped {
 
     fn set_raw_regs(&self, regs: Regs) -> Result<()> {
         gone(ptrace::setregs(self.pid(), regs))
+    }
+
+    /// The thread, whose program has not set the trap flag, has stopped after a step from `from`. If the instruction there may set
+    /// the flag, the kernel takes its own for one that the instruction has set, and so it does at the next step (`enable_single_step` in
+    /// `arch/x86/kernel/step.c`).
+    fn hide_step(&self, from: u64) -> Result<()> {
+        let flags = gone(ptrace::read_user(self.pid(), EFLAGS_OFFSET as ptrace::AddressType))? as u64;
+        if flags & TRAP_FLAG == 0 {
+            return Ok(());
+        }
+        let regs = self.regs()?;
+        if regs.rip != from && self.sets_trap_flag(from) {
+            return Ok(());
+        }
+        self.set_regs(&Regs { eflags: regs.eflags & !TRAP_FLAG, ..regs })
+    }
+
+    /// Whether the instruction at `at` loads the flags: `popf` or `iret`, behind whatever prefixes.
+    fn sets_trap_flag(&self, at: u64) -> bool {
+        let byte = |i: u64| ptrace::read(self.pid(), (at + i) as ptrace::AddressType).map_or(0, |word| word as u8);
+        let is_prefix =
+            |b: &u8| matches!(b, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3);
+        matches!((0..15).map(byte).find(|b| !is_prefix(b)), Some(0x9d | 0xcf))
     }
 
     /// The instruction pointer alone.
@@ -276,8 +305,8 @@ impl Stopped {
     pub fn resume_and_wait(self, how: How, signal: i32) -> Result<(Self, Stop)> {
         let tid = self.tid;
         let mut signal = signal;
-        let from = self.rip()?;
-        loop {
+        let (from, trapped) = self.regs().map(|regs| (regs.rip, regs.eflags & TRAP_FLAG != 0))?;
+        let (t, stop) = loop {
             self.go(how, signal)?;
             match wait_for(tid) {
                 Ok(Wait::Stopped(_, Stop::Event(libc::PTRACE_EVENT_STOP, _))) => {
@@ -289,7 +318,7 @@ impl Stopped {
                     signal = if t.would_not_stop() { 0 } else { libc::SIGSTOP };
                 }
                 Ok(Wait::Stopped(t, Stop::Signal(by))) => {
-                    let Some(info) = t.siginfo().ok().filter(is_sent) else { return Ok((t, Stop::Signal(by))) };
+                    let Some(info) = t.siginfo().ok().filter(is_sent) else { break (t, Stop::Signal(by)) };
                     keep(tid, info);
                     // If it was a SIGTRAP, that of the step, or of our breakpoint, may have been left out for it.
                     let done = match how {
@@ -297,18 +326,22 @@ impl Stopped {
                         _ => by == libc::SIGTRAP && t.is_behind_breakpoint(),
                     };
                     if done {
-                        return Ok((t, Stop::Signal(libc::SIGTRAP)));
+                        break (t, Stop::Signal(libc::SIGTRAP));
                     }
                     signal = 0;
                 }
-                Ok(Wait::Stopped(t, stop)) => return Ok((t, stop)),
+                Ok(Wait::Stopped(t, stop)) => break (t, stop),
                 Ok(end @ (Wait::Exited(..) | Wait::Killed(..))) => {
                     ENDS.with_borrow_mut(|ends| ends.push((tid, end)));
                     return Err(Gone);
                 }
                 Ok(Wait::Nothing | Wait::Interrupted) | Err(_) => return Err(Gone),
             }
+        };
+        if how == How::Step && !trapped && matches!(stop, Stop::Signal(_)) {
+            t.hide_step(from)?;
         }
+        Ok((t, stop))
     }
 }
 

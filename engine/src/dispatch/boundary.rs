@@ -8,7 +8,7 @@ use grind_layout::SlotWord;
 use grind_ptrace::{How, Regs, Stop, Stopped, register};
 use nix::libc;
 
-use super::Dispatcher;
+use super::{Dispatcher, trapflag};
 
 impl Dispatcher<'_> {
     /// Books what has been executed of a block that was left at `b`.
@@ -112,10 +112,14 @@ impl Dispatcher<'_> {
                 t.set_regs(&regs).ok()?;
                 continue;
             }
+            let pushes_flags = !trapflag::traps(&regs) && code_cache.borrow().pushes_flags_at(regs.rip);
             match t.resume_and_wait(How::Step, 0) {
                 Ok((next, Stop::Signal(libc::SIGTRAP))) => {
                     t = next;
                     regs = t.regs().ok()?;
+                    if pushes_flags {
+                        self.hide_step_at(tid, regs.rsp);
+                    }
                 }
                 Ok((next, Stop::Signal(_))) => {
                     // The instruction faults: its beginning is the boundary, and it will fault again.

@@ -262,6 +262,7 @@ impl Dispatcher<'_> {
         if caught(tid, signal) && !self.is_blocked_fault(&t, signal) {
             log::debug!(target: subject::SIGNAL, "thread {tid}: its handler of signal {signal} begins");
             let Some(t) = self.open_frame(t) else { return };
+            self.note_trap_flag(&t);
             self.set_state(tid, State::Handler);
             let _ = t.resume(How::Step, signal);
             return;
@@ -327,6 +328,7 @@ impl Dispatcher<'_> {
         let Ok(rip) = t.rip() else { return };
         self.tell_handler(&t);
         self.show_own_address_in_frame(&t);
+        self.hide_step_in_frame(&t);
         // Our stops are SIGTRAPs: a handler that blocks them would make the kernel reset the guest's own action for it.
         if let Ok(mask) = t.sigmask()
             && mask & bit(libc::SIGTRAP) != 0

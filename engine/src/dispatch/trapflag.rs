@@ -6,13 +6,11 @@
 
 use grind_guest::process::State;
 use grind_guest::recover::{self, CachePosition};
-use grind_ptrace::{How, Regs, Stopped};
+use grind_ptrace::{How, Regs, Stopped, TRAP_FLAG as TF};
+use grind_types::subject;
 use nix::libc;
 
 use super::Dispatcher;
-
-/// The trap flag in RFLAGS.
-const TF: u64 = 1 << 8;
 
 /// Offset of RFLAGS in a `struct ucontext`: flags, link, stack, then the seventeen registers before it.
 const UC_FLAGS: u64 = 8 + 8 + 24 + 17 * 8;
@@ -34,6 +32,37 @@ impl Dispatcher<'_> {
     /// Whether the signal frame at `context` has the trap flag set.
     pub(super) fn frame_traps(&self, tid: i32, context: u64) -> bool {
         self.process_of(tid).and_then(|p| p.memory.word(context + UC_FLAGS)).is_some_and(|flags| flags & TF != 0)
+    }
+
+    /// A handler of `t`, whose registers are the guest's, is about to begin.
+    pub(super) fn note_trap_flag(&mut self, t: &Stopped) {
+        let on = t.regs().is_ok_and(|regs| traps(&regs));
+        if let Some(th) = self.threads.get_mut(&t.tid()) {
+            th.traps.on_at_signal = on;
+        }
+    }
+
+    /// A handler of `t` has begun, by a step. Where it has interrupted the thread before an instruction that may set the flag, the
+    /// kernel takes its own for one that such an instruction has set, and saves it (`enable_single_step` in
+    /// `arch/x86/kernel/step.c`).
+    pub(super) fn hide_step_in_frame(&self, t: &Stopped) {
+        if self.threads.get(&t.tid()).is_none_or(|th| th.traps.on_at_signal) {
+            return;
+        }
+        if let Ok(regs) = t.regs() {
+            // Behind the return address.
+            self.hide_step_at(t.tid(), regs.rsp + 8 + UC_FLAGS);
+        }
+    }
+
+    /// The flags in memory at `at` were written during a step of the engine's own: the guest does not see that.
+    pub(super) fn hide_step_at(&self, tid: i32, at: u64) {
+        let Some(p) = self.process_of(tid) else { return };
+        if let Some(flags) = p.memory.word(at).filter(|flags| flags & TF != 0)
+            && let Err(e) = p.memory.write(at, &(flags & !TF).to_le_bytes())
+        {
+            log::debug!(target: subject::SIGNAL, "thread {tid}: a trap flag of ours stays at {at:#x}: {e}");
+        }
     }
 
     /// `t` has got a SIGTRAP at `rip` in translated code. It is handed back if that is not because of the trap flag, or if
