@@ -25,6 +25,7 @@ use grind_fragments::batch::{Batch, Known};
 use grind_fragments::code_reader::{CodeWindows, VSYSCALL_PAGE};
 use grind_fragments::fragment_table::{FragmentId, FragmentTable, StubKind, Way};
 use grind_fragments::hotness::Hotness;
+use grind_isa::cpuid;
 use grind_isa::decode::Insn;
 use grind_trace::follow::CallContextId;
 use grind_trace::objects::Watched;
@@ -408,6 +409,9 @@ impl CodeCache {
             tables.store_u8((layout::SYSCALL_TABLE as usize) + nr as usize, CallStop::Served as u8);
         }
         tables.store_u64(layout::PAIR_BITS as usize, emit::PAIR_BITS.into());
+        for (word, at) in cpuid::Table::baseline().words().zip((layout::CPUID_TABLE as usize..).step_by(8)) {
+            tables.store_u64(at, word);
+        }
         Self {
             trans: FragmentTable::default(),
             modules: Vec::new(),

@@ -26,6 +26,7 @@ pub mod miss_path;
 mod operand;
 mod pairs;
 mod plan;
+mod processor;
 mod rep;
 pub mod request;
 mod resolve;
@@ -741,8 +742,8 @@ impl<'a> Emitter<'a> {
                     self.check_x87_address(insn, offset);
                 }
             }
-            Class::Cpuid => self.stop(insn, Emulate::Cpuid),
-            Class::Xgetbv => self.stop(insn, Emulate::Xgetbv),
+            Class::Cpuid => self.cpuid(insn),
+            Class::Xgetbv => self.xgetbv(insn),
             Class::ClientRequest => self.client_request(insn),
             Class::ClientGetNr => self.stop(insn, Emulate::ClientGetNr),
             Class::Int3 => self.stop(insn, Emulate::Int3),

@@ -324,6 +324,10 @@ pub const TARGET_TABLE: u64 = 256 * 8;
 pub const MOST_TARGET_TABLES: u32 = 2048;
 /// Offset of a word: the bits of a return's target that choose its entry among the IBL targets behind calls.
 pub const PAIR_BITS: u64 = TARGET_TABLES + TARGET_TABLE * MOST_TARGET_TABLES as u64;
+/// Offset of what CPUID answers, in rows (`grind_isa::cpuid::Row`), behind that word.
+pub const CPUID_TABLE: u64 = PAIR_BITS + 64;
+/// Bytes that it may have.
+pub const CPUID_TABLE_SIZE: u64 = CALL_TABLE - CPUID_TABLE;
 /// Offset of the table for indirect calls that push what is taken back. It, and the next one, are there for programs only whose
 /// calls and returns are pairs.
 pub const CALL_TABLE: u64 = PAIR_BITS + 4096;

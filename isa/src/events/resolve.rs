@@ -3,6 +3,7 @@
 //! indices). It decodes anew each time, so it must never be asked about common instructions; it reads no guest memory.
 
 use std::arch::x86_64::__cpuid_count;
+use std::sync::LazyLock;
 
 use iced_x86::Register;
 
@@ -201,7 +202,7 @@ fn place(place: Place, state: &State) -> u64 {
             let mut at = 576;
             for c in 2..component {
                 if requested(state) >> c & 1 != 0 {
-                    at = aligned(at, c) + u64::from(__cpuid_count(0xd, u32::from(c)).eax);
+                    at = aligned(at, c) + COMPONENTS[usize::from(c)].size;
                 }
             }
             sum(address, aligned(at, component) + u64::from(offset))
@@ -211,5 +212,20 @@ fn place(place: Place, state: &State) -> u64 {
 
 /// Where a component begins in the compacted form, if the one before ends at `at`.
 fn aligned(at: u64, component: u8) -> u64 {
-    if __cpuid_count(0xd, u32::from(component)).ecx & 2 != 0 { at.next_multiple_of(64) } else { at }
+    if COMPONENTS[usize::from(component)].aligned { at.next_multiple_of(64) } else { at }
 }
+
+/// How a component of the state lies in the compacted form.
+struct Compacted {
+    /// Bytes.
+    size: u64,
+    aligned: bool,
+}
+
+/// By the numbers of those that instructions are known to save. (In a virtual machine each CPUID is a way out of it.)
+static COMPONENTS: LazyLock<[Compacted; 10]> = LazyLock::new(|| {
+    std::array::from_fn(|component| {
+        let leaf = __cpuid_count(0xd, component as u32);
+        Compacted { size: leaf.eax.into(), aligned: leaf.ecx & 2 != 0 }
+    })
+});
