@@ -135,8 +135,8 @@ pub struct Settings {
     pub tree: bool,
     /// Every block and every call is told, though emitted code could follow them by itself.
     pub tell_calls: bool,
-    /// For how long they are, where callers or groups tell contexts apart, before emitted code follows them.
-    pub told_first: Duration,
+    /// For how long they are before emitted code follows them; `None`: for as long as pays ([`Settings::told_first`]).
+    pub told_for: Option<Duration>,
     /// Objects whose functions are skipped, by path.
     pub obj_skip: Vec<Vec<u8>>,
     rules: Vec<Rule>,
@@ -170,7 +170,7 @@ impl Default for Settings {
             uses_kept: false,
             tree: false,
             tell_calls: false,
-            told_first: Duration::from_secs(1),
+            told_for: None,
             obj_skip: Vec::new(),
             rules: Vec::new(),
         }
@@ -268,6 +268,13 @@ impl Settings {
     #[must_use]
     pub fn by_caller(&self) -> bool {
         self.most_callers() > 0 || self.rules.iter().any(|rule| matches!(rule.change, Change::Group(_)))
+    }
+
+    /// For how long calls are told before emitted code follows them. Following takes decisions, and code that is translated for
+    /// each context, which pays only for what runs for a while.
+    #[must_use]
+    pub fn told_first(&self) -> Duration {
+        self.told_for.unwrap_or(Duration::from_millis(if self.by_caller() { 1000 } else { 50 }))
     }
 
     /// The same, if no function were recursive.

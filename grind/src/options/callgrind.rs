@@ -136,11 +136,11 @@ pub static OPTIONS: &[Opt] = &[
     opt(
         &["--told-first"],
         Kind::Int { min: 0, max: 1 << 30 },
-        "1000",
-        "where callers or groups tell contexts apart, tell calls for so many milliseconds before emitted code follows them",
+        "",
+        "tell calls for so many milliseconds before emitted code follows them (50; 1000 where callers or groups tell contexts apart)",
         |o, v| {
             if let Value::Int(ms) = v {
-                o.callgrind.told_first = Duration::from_millis(ms.unsigned_abs());
+                o.callgrind.told_for = Some(Duration::from_millis(ms.unsigned_abs()));
             }
             Ok(())
         },
