@@ -61,7 +61,7 @@ pub(crate) fn pack(
     let mut costs = vec![0_i64; names.functions().len()];
     for row in &side.detail.rows {
         let cost = &mut costs[row.function.index()];
-        *cost = cost.saturating_add(side.detail.row_costs(row).get(event).copied().unwrap_or(0));
+        *cost = cost.saturating_add(side.detail.row_cost(row, event));
     }
     let wanted = wanted(&costs, all);
     let mut objects: HashMap<ObjectId, Option<Object>> = HashMap::new();
@@ -74,7 +74,7 @@ pub(crate) fn pack(
         let (own, others) = rest.split_at(rest.iter().take_while(|row| row.function == function).count());
         rest = others;
         executed.clear();
-        executed.extend(own.iter().map(|row| row.at.place.addr).filter(|addr| *addr != 0));
+        executed.extend(own.iter().map(|row| row.at().place.addr).filter(|addr| *addr != 0));
         executed.dedup();
         if wanted[function.index()] && !executed.is_empty() {
             let object = names.get(function).object;

@@ -24,8 +24,10 @@ const STYLE: &str = include_str!("../dist/app.css");
 pub(crate) enum Data {
     /// In itself.
     Inside,
-    /// Where it comes from itself, below this path.
-    Below(&'static str),
+    /// Where it comes from itself, below `data/`.
+    Below,
+    /// Likewise, below `data/VERSION/`, while it changes.
+    Live(u64),
 }
 
 /// What a page is made of.
@@ -46,8 +48,8 @@ impl Page {
     ///
     /// # Errors
     /// Those of `out`.
-    pub(crate) fn write(&self, data: Data, out: &mut dyn Write) -> io::Result<()> {
-        out.write_all(self.beginning(data).as_bytes())?;
+    pub(crate) fn write(&self, data: &Data, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(self.beginning(*data).as_bytes())?;
         out.write_all(b"<script type=\"application/json\" id=\"head\">")?;
         out.write_all(inert(&self.head).as_bytes())?;
         out.write_all(b"</script>\n<script type=\"application/octet-stream\" id=\"data\"")?;
@@ -56,7 +58,10 @@ impl Page {
                 out.write_all(b">")?;
                 out.write_all(self.data.as_bytes())?;
             }
-            Data::Below(path) => write!(out, " data-below=\"{path}\">")?,
+            Data::Below => out.write_all(b" data-below=\"data/\">")?,
+            Data::Live(version) => {
+                write!(out, " data-below=\"data/{version}/\" data-live=\"{version}\">")?;
+            }
         }
         for (id, program) in [("worker", WORKER), ("program", SCRIPT)] {
             write!(out, "</script>\n<script type=\"application/octet-stream\" id=\"{id}\">")?;
@@ -70,6 +75,13 @@ impl Page {
     /// How many bytes [`Page::write`] writes, at most and nearly.
     pub(crate) fn size(&self) -> usize {
         LOADER.len() + SCRIPT.len() + WORKER.len() + STYLE.len() + self.head.len() + self.data.len()
+    }
+
+    /// The part of the columns that START-LENGTH names, if there is one.
+    pub(crate) fn part(&self, range: &str) -> Option<&str> {
+        let (start, length) = range.split_once('-')?;
+        let (start, length) = (start.parse::<usize>().ok()?, length.parse::<usize>().ok()?);
+        self.data.get(start..start.checked_add(length)?)
     }
 
     fn beginning(&self, data: Data) -> String {

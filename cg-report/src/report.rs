@@ -13,7 +13,7 @@ use crate::names::last;
 use crate::options::{Code, Options, Sources};
 use crate::pack::Pack;
 use crate::side::Shown;
-use crate::{code, parts, side, sources};
+use crate::{code, formula, parts, side, sources};
 
 /// Rows of the table for browsers without scripts.
 const TOP: usize = 50;
@@ -21,6 +21,10 @@ const TOP: usize = 50;
 /// Makes the page.
 pub(crate) fn page(options: &Options, loaded: &Loaded) -> anyhow::Result<Page> {
     let Loaded { names, sides, renamed } = loaded;
+    let inputs: usize = sides.iter().map(|side| side.runs.as_ref().map_or(side.inputs.len(), |runs| runs.all.len())).sum();
+    if options.label.len() > inputs {
+        bail!("--label: there are {} names of {inputs} profiles", options.label.len());
+    }
     let new = &sides[0];
     let events = &new.model.events;
     let at = |option: &str, name: &str| {
@@ -43,14 +47,17 @@ pub(crate) fn page(options: &Options, loaded: &Loaded) -> anyhow::Result<Page> {
             base.model.events.join(" ")
         );
     }
-    let sort = match options.sort.as_deref().map(|name| at("--sort", name)).transpose()? {
-        Some(event) => match show.iter().position(|shown| *shown == event) {
+    let names_shown: Vec<String> = show.iter().map(|event| events[*event].clone()).collect();
+    let known = formula::known(&names_shown, &options.event)?;
+    let sort = match options.sort.as_deref() {
+        Some(name) => match known.iter().position(|(known, _)| known == name) {
             Some(place) => place,
-            None => bail!("--sort event `{}` is not among those of --show", events[event]),
+            None => bail!("--sort event `{}` is not among those of --show", events[at("--sort", name)?]),
         },
         None => 0,
     };
-    let Some(primary) = show.get(sort).copied() else {
+    // What is chosen by cost is chosen by an event of the profile.
+    let Some(primary) = show.get(sort).or(show.first()).copied() else {
         match base {
             Some(base) => bail!("{} and {} have no event in common", new.model.input, base.model.input),
             None => bail!("{}: it counts no events", new.model.input),
@@ -93,6 +100,9 @@ pub(crate) fn page(options: &Options, loaded: &Loaded) -> anyhow::Result<Page> {
         base_totals: &base_totals,
         renamed,
         show: &show,
+        formulas: &options.event,
+        labels: &options.label,
+        separate: options.separate,
         sort,
         sources: &texts,
         embeds,
@@ -180,7 +190,7 @@ fn warnings(
     let total = side.model.total.cost.value(event);
     let costs = |wanted: &dyn Fn(&cg_model::Row) -> bool| {
         let rows = side.detail.rows.iter().filter(|row| wanted(row));
-        rows.fold(0_i128, |sum, row| sum + i128::from(side.detail.row_costs(row)[event]))
+        rows.fold(0_i128, |sum, row| sum + i128::from(side.detail.row_cost(row, event)))
     };
     if total == 0 {
         warn("zero", format!("Nothing was counted: the total of {name} is 0."));
@@ -206,7 +216,7 @@ fn warnings(
             ),
         );
     }
-    let unknown = costs(&|row| row.at.place.line == 0 || names.file_name(row.at.file) == UNKNOWN);
+    let unknown = costs(&|row| row.at().place.line == 0 || names.file_name(row.at().file) == UNKNOWN);
     if total > 0 && unknown * 2 > i128::from(total) {
         let percent = unknown as f64 * 100.0 / total as f64;
         warn(
@@ -214,6 +224,17 @@ fn warnings(
             format!(
                 "{percent:.0} % of {name} have no source line. Build the program with -g, and install debug symbols of \
                  its libraries."
+            ),
+        );
+    }
+    if let Some(rest) = side.chains.as_ref().and_then(|chains| chains.rest.get(event)).filter(|rest| **rest != 0) {
+        let percent = *rest as f64 * 100.0 / total.max(1) as f64;
+        warn(
+            "chains",
+            format!(
+                "{} {name} ({percent:.2} %) are in no chain of calls, as when there are more of them than --context-limit \
+                 allows: they stand as functions of which no caller is known.",
+                commas(*rest)
             ),
         );
     }
