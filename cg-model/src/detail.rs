@@ -204,7 +204,11 @@ impl Costs {
             Ok(small) if small < LARGE => small,
             _ => {
                 self.large.push(value);
-                u32::try_from(self.large.len() - 1).ok().filter(|at| *at < LARGE).expect("fewer than 2^31 large costs fit in memory") | LARGE
+                u32::try_from(self.large.len() - 1)
+                    .ok()
+                    .filter(|at| *at < LARGE)
+                    .expect("fewer than 2^31 large costs fit in memory")
+                    | LARGE
             }
         }
     }

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use cg_format::callgrind::{Chain, Chains, FunctionId};
+use cg_format::callgrind::{Chain, Chains, FunctionId, Names};
 use cg_format::count::TooLarge;
 use cg_model::Detail;
 
@@ -36,10 +36,15 @@ impl Recorded {
         mut parts: Vec<Chains>,
         whole: &Detail,
         kept: &[Detail],
-        functions: &[FunctionId],
+        names: &Names,
     ) -> Result<Option<Self>, TooLarge> {
         if parts.iter().all(|part| part.all().is_empty()) {
             return Ok(None);
+        }
+        let functions: Vec<FunctionId> = names.functions().collect();
+        let levels = levels(names);
+        if !levels.is_empty() {
+            parts.iter_mut().try_for_each(|part| tell_apart(part, &levels))?;
         }
         let mut rest = Vec::new();
         if kept.len() == parts.len() {
@@ -48,7 +53,7 @@ impl Recorded {
             }
         }
         let mut sum = if parts.len() == 1 { parts.remove(0) } else { parts[0].like() };
-        parts.iter().try_for_each(|part| sum.append(part, functions))?;
+        parts.iter().try_for_each(|part| sum.append(part, &functions))?;
         if kept.len() != parts.len() || kept.is_empty() {
             complete(&mut sum, whole, &mut rest)?;
             parts.clear();
@@ -101,6 +106,60 @@ impl Recorded {
     }
 }
 
+/// Levels of recursion that functions have names for: of a function those from the second on, in ascending order.
+type Levels = HashMap<FunctionId, Vec<FunctionId>>;
+
+/// Functions `f'2`, `f'3` and so on by their `f`, of the same file and object.
+fn levels(names: &Names) -> Levels {
+    let level = |id: FunctionId| {
+        let name = names.function_name(id);
+        let at = name.iter().rposition(|byte| *byte == b'\'')?;
+        let number = std::str::from_utf8(&name[at + 1..]).ok()?.parse::<usize>().ok().filter(|number| *number > 1)?;
+        let of = names.get(id);
+        Some(((&name[..at], of.file, of.object), number, id))
+    };
+    let mut named: Vec<_> = names.functions().filter_map(level).collect();
+    if named.is_empty() {
+        return Levels::new();
+    }
+    named.sort_unstable_by_key(|(_, number, _)| *number);
+    let key = |id: FunctionId| (names.function_name(id), names.get(id).file, names.get(id).object);
+    let plain: HashMap<_, FunctionId> = names.functions().map(|id| (key(id), id)).collect();
+    let mut levels = Levels::new();
+    for (of, number, id) in named {
+        if let Some(function) = plain.get(&of) {
+            let known: &mut Vec<FunctionId> = levels.entry(*function).or_default();
+            // One that is not there stands for none.
+            if number == known.len() + 2 {
+                known.push(id);
+            }
+        }
+    }
+    levels
+}
+
+/// Gives functions in chains the names of their levels of recursion, as rows have them: chains tell functions alone, and how often
+/// each is above.
+fn tell_apart(chains: &mut Chains, levels: &Levels) -> Result<(), TooLarge> {
+    let old = std::mem::replace(chains, chains.like());
+    let all = old.all();
+    let mut numbers: Vec<u32> = Vec::with_capacity(all.len());
+    for (n, chain) in (0..).zip(all) {
+        let callers = std::iter::successors(chain.parent, |caller| all[*caller as usize].parent);
+        let function = match levels.get(&chain.function) {
+            Some(known) => {
+                let above = callers.filter(|caller| all[*caller as usize].function == chain.function).count();
+                // Deeper ones are told together with the deepest.
+                above.min(known.len()).checked_sub(1).map_or(chain.function, |at| known[at])
+            }
+            None => chain.function,
+        };
+        let parent = chain.parent.map(|parent| numbers[parent as usize]);
+        numbers.push(chains.add(Chain { parent, function, calls: chain.calls }, old.costs(n))?);
+    }
+    Ok(())
+}
+
 /// Adds what rows have and no chain does, by function.
 fn complete(chains: &mut Chains, rows: &Detail, rest: &mut Vec<i128>) -> Result<(), TooLarge> {
     let mut missing: HashMap<FunctionId, Vec<i64>> = HashMap::new();
@@ -138,11 +197,31 @@ mod tests {
     use cg_format::callgrind::{Names, PartHeader, Place, Position, Sink};
 
     #[test]
+    fn levels_of_recursion_have_the_names_that_rows_have() {
+        let mut names = Names::default();
+        let (file, object) = (names.file(b"a.c"), names.object(b"prog"));
+        let other = names.file(b"b.c");
+        let [f, g, second, gap, _elsewhere] =
+            [(&b"f"[..], file), (b"g", file), (b"f'2", file), (b"g'3", file), (b"g'2", other)]
+                .map(|(name, file)| names.function(name, file, object));
+        let known = levels(&names);
+        assert_eq!(known.get(&f), Some(&vec![second]));
+        assert!(known.get(&g).is_none_or(Vec::is_empty), "there is no second level: {gap:?}");
+        let mut chains = Chains::new(1);
+        let mut parent = None;
+        for (function, cost) in [(f, 1), (g, 2), (f, 4), (g, 8), (f, 16)] {
+            parent = Some(chains.add(Chain { parent, function, calls: 1 }, &[cost]).unwrap());
+        }
+        tell_apart(&mut chains, &known).unwrap();
+        let told: Vec<_> = (0..).zip(chains.all()).map(|(n, chain)| (chain.function, chains.costs(n)[0])).collect();
+        assert_eq!(told, [(f, 1), (g, 2), (second, 4), (g, 8), (second, 16)]);
+    }
+
+    #[test]
     fn chains_add_up_to_rows_function_by_function() {
         let mut names = Names::default();
         let (file, object) = (names.file(b"a.c"), names.object(b"prog"));
         let [main, leaf] = [&b"main"[..], b"leaf"].map(|name| names.function(name, file, object));
-        let functions: Vec<FunctionId> = names.functions().collect();
         let detail = |rows: &[(FunctionId, i64)]| {
             let mut detail = Detail::default();
             detail.part(&PartHeader { events: vec!["Ir".into()], ..PartHeader::default() });
@@ -159,18 +238,18 @@ mod tests {
             chains
         };
         let rows = detail(&[(main, 10), (leaf, 5)]);
-        assert!(Recorded::new(vec![Chains::new(1)], &rows, &[], &functions).unwrap().is_none(), "none were recorded");
-        let whole = Recorded::new(vec![chains(5)], &rows, &[], &functions).unwrap().unwrap();
+        assert!(Recorded::new(vec![Chains::new(1)], &rows, &[], &names).unwrap().is_none(), "none were recorded");
+        let whole = Recorded::new(vec![chains(5)], &rows, &[], &names).unwrap().unwrap();
         assert_eq!((whole.whole.all().len(), whole.rest.len(), whole.parts.len()), (2, 0, 0));
         // Three that no chain has, of a function without a caller.
-        let short = Recorded::new(vec![chains(2)], &rows, &[], &functions).unwrap().unwrap();
+        let short = Recorded::new(vec![chains(2)], &rows, &[], &names).unwrap().unwrap();
         assert_eq!((short.whole.all().len(), short.whole.total(), short.rest), (3, vec![15], vec![3]));
         // A part that has none at all, beside one that has.
         let both = detail(&[(main, 20), (leaf, 10)]);
         let kept = [detail(&[(main, 10), (leaf, 5)]), detail(&[(main, 10), (leaf, 5)])];
-        let parts = Recorded::new(vec![chains(5), Chains::new(1)], &both, &kept, &functions).unwrap().unwrap();
+        let parts = Recorded::new(vec![chains(5), Chains::new(1)], &both, &kept, &names).unwrap().unwrap();
         assert_eq!((parts.whole.total(), parts.rest, parts.parts.len()), (vec![30], vec![15], 2));
-        let summed = Recorded::new(vec![chains(5), Chains::new(1)], &both, &[], &functions).unwrap().unwrap();
+        let summed = Recorded::new(vec![chains(5), Chains::new(1)], &both, &[], &names).unwrap().unwrap();
         assert_eq!((summed.whole.total(), summed.rest, summed.parts.len()), (vec![30], vec![15], 0));
     }
 }

@@ -46,7 +46,8 @@ impl Formula {
     /// # Errors
     /// It has no such form.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let (name, formula) = text.split_once('=').ok_or("it must have the form NAME=FORMULA, such as Work='Ir + 10 Bm'")?;
+        let (name, formula) =
+            text.split_once('=').ok_or("it must have the form NAME=FORMULA, such as Work='Ir + 10 Bm'")?;
         let (name, formula) = (name.trim(), formula.trim());
         let mut letters = name.bytes();
         let first = letters.next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
@@ -242,8 +243,11 @@ mod tests {
     use super::*;
 
     fn terms(text: &str) -> Result<Vec<(usize, f64)>, (usize, String)> {
-        let events: Vec<(String, Terms)> =
-            ["Ir", "Bm", "LLm"].iter().zip(0..).map(|(name, at)| ((*name).to_owned(), Terms(vec![(at, 1.0)]))).collect();
+        let events: Vec<(String, Terms)> = ["Ir", "Bm", "LLm"]
+            .iter()
+            .zip(0..)
+            .map(|(name, at)| ((*name).to_owned(), Terms(vec![(at, 1.0)])))
+            .collect();
         let formula = Formula { name: "N".into(), text: text.into() };
         formula.terms(&events).map(|terms| terms.0).map_err(|fault| (fault.at, fault.cause))
     }

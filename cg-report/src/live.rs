@@ -119,7 +119,9 @@ impl<'a> Live<'a> {
 
     /// The run did not answer: it has ended, or takes its time.
     fn missed(&mut self, error: &ClientError) {
-        if matches!(error, ClientError::Silent(_)) || Path::new(&format!("/proc/{}", self.pid)).exists() && !self.files.ended() {
+        if matches!(error, ClientError::Silent(_))
+            || Path::new(&format!("/proc/{}", self.pid)).exists() && !self.files.ended()
+        {
             self.fault = error.to_string();
             return;
         }
@@ -300,7 +302,12 @@ impl Files {
     fn all(&self) -> Vec<(Option<u64>, bool, PathBuf)> {
         let folder = self.stem.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let stem = self.stem.file_name().unwrap_or_default().as_bytes();
-        let digits = |text: &[u8]| std::str::from_utf8(text).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit())).and_then(|text| text.parse::<u64>().ok());
+        let digits = |text: &[u8]| {
+            std::str::from_utf8(text)
+                .ok()
+                .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
+                .and_then(|text| text.parse::<u64>().ok())
+        };
         let mut all = Vec::new();
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let name = entry.file_name();

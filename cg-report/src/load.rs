@@ -134,7 +134,8 @@ pub(crate) fn sides(lists: &[&[OsString]], wishes: Wishes<'_>) -> anyhow::Result
     drop(progress);
     let files: Vec<FileId> = names.files().collect();
     let functions: Vec<FunctionId> = names.functions().collect();
-    let shown: Vec<usize> = runs.iter().map(|side| runs::middle(side.iter().map(|run| run.total(wishes.event)))).collect();
+    let shown: Vec<usize> =
+        runs.iter().map(|side| runs::middle(side.iter().map(|run| run.total(wishes.event)))).collect();
     let mut details: Vec<Detail> = Vec::new();
     for (side, shown) in runs.iter_mut().zip(&shown) {
         details.push(whole(&mut side[*shown].details, wishes.apart && lists.len() == 1, &functions, &files)?);
@@ -152,19 +153,13 @@ pub(crate) fn sides(lists: &[&[OsString]], wishes: Wishes<'_>) -> anyhow::Result
     }
     let mut sides = Vec::new();
     for ((side, detail), shown) in runs.into_iter().zip(details).zip(shown) {
-        sides.push(one(side, detail, shown, &names, &functions)?);
+        sides.push(one(side, detail, shown, &names)?);
     }
     Ok(Loaded { names, sides, renamed })
 }
 
 /// A side of its runs, of which one is shown.
-fn one(
-    side: Vec<Sums>,
-    detail: Detail,
-    shown: usize,
-    names: &Names,
-    functions: &[FunctionId],
-) -> anyhow::Result<Side> {
+fn one(side: Vec<Sums>, detail: Detail, shown: usize, names: &Names) -> anyhow::Result<Side> {
     let rules = Rules { grouping: Grouping::Function, cycles: true, here: None };
     let several = side.len() > 1;
     let mut runs = Runs::new(shown);
@@ -181,7 +176,7 @@ fn one(
         }
     }
     let (model, parts, chains, inputs, unnamed) = picture.context("no files")?;
-    let chains = Recorded::new(chains, &detail, &parts, functions)?;
+    let chains = Recorded::new(chains, &detail, &parts, names)?;
     Ok(Side { model, detail, parts, chains, unnamed, inputs, runs: several.then_some(runs) })
 }
 

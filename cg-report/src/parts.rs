@@ -19,7 +19,8 @@ pub(crate) fn pack(pack: &mut Pack, whole: &Detail, parts: &[Detail], events: &[
     places(pack, "row", parts.iter().map(|part| find(&whole.rows, &part.rows, key)))?;
     let key = |call: &CallSite| (call.function, call.at(), call.callee);
     places(pack, "call", parts.iter().map(|part| find(&whole.calls, &part.calls, key)))?;
-    let key = |jump: &JumpSite| (jump.function, jump.at(), jump.target_function, jump.target(), jump.executed().is_some());
+    let key =
+        |jump: &JumpSite| (jump.function, jump.at(), jump.target_function, jump.target(), jump.executed().is_some());
     places(pack, "jump", parts.iter().map(|part| find(&whole.jumps, &part.jumps, key)))?;
     for Shown { event, number } in events {
         let rows = parts.iter().flat_map(|part| part.rows.iter().map(|row| part.row_cost(row, *event)));

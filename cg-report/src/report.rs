@@ -21,7 +21,8 @@ const TOP: usize = 50;
 /// Makes the page.
 pub(crate) fn page(options: &Options, loaded: &Loaded) -> anyhow::Result<Page> {
     let Loaded { names, sides, renamed } = loaded;
-    let inputs: usize = sides.iter().map(|side| side.runs.as_ref().map_or(side.inputs.len(), |runs| runs.all.len())).sum();
+    let inputs: usize =
+        sides.iter().map(|side| side.runs.as_ref().map_or(side.inputs.len(), |runs| runs.all.len())).sum();
     if options.label.len() > inputs {
         bail!("--label: there are {} names of {inputs} profiles", options.label.len());
     }

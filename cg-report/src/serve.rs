@@ -252,7 +252,15 @@ mod tests {
             assert_eq!(get(&below(wrong)).0, 404, "{wrong}");
         }
         let other = below("").replace(|letter: char| letter.is_ascii_digit(), "x");
-        for path in ["", "/", "/favicon.ico", "//", &other, &server.root[..server.root.len() - 1], "/é/é/é/é/é/é/é/é/é/é/é/é/é/é"] {
+        for path in [
+            "",
+            "/",
+            "/favicon.ico",
+            "//",
+            &other,
+            &server.root[..server.root.len() - 1],
+            "/é/é/é/é/é/é/é/é/é/é/é/é/é/é",
+        ] {
             assert_eq!(get(path).0, 403, "{path}");
         }
         let port = host.rsplit(':').next().unwrap();
@@ -272,7 +280,7 @@ mod tests {
         let (host, url) = (server.hosts[0].clone(), format!("{}kill", server.root));
         let token = server.root.trim_matches('/').to_owned();
         let mut told = Told::default();
-        let mut post = |source: &mut dyn Source, url: &str, host: &str, token: Option<&str>| {
+        let post = |source: &mut dyn Source, url: &str, host: &str, token: Option<&str>| {
             status(&server.answer(&Asked { method: &Method::Post, url, host: Some(host), token }, source)).0
         };
         for wrong in [None, Some(""), Some("x"), Some(&token[1..]), Some(&*format!("{token}0"))] {

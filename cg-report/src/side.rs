@@ -67,7 +67,9 @@ fn arc_costs(side: &Side, links: &[&Link], events: &[Shown]) -> Vec<(Shown, Vec<
         let ends = (call.function.index(), call.callee.index());
         let Ok(at) = links.binary_search_by_key(&ends, |link| (link.caller, link.callee)) else { continue };
         // Calls outside of cycles were added up without a fault by the model.
-        costs.iter_mut().for_each(|(shown, costs)| costs[at] = costs[at].saturating_add(side.detail.call_cost(call, shown.event)));
+        costs
+            .iter_mut()
+            .for_each(|(shown, costs)| costs[at] = costs[at].saturating_add(side.detail.call_cost(call, shown.event)));
     }
     costs
 }

@@ -380,7 +380,11 @@ fn of_several_runs_the_one_in_the_middle_is_shown_with_all_totals() {
 fn profiles_are_switched_between_and_have_labels_where_that_is_wanted() {
     let exact = path("exact.cg");
     let head = flat(&page(&[&exact, &path("exact-new.cg"), "--separate", "--label=before", "--label=after"]));
-    assert!(head.contains("\"separate\": true") && head.contains("\"name\": \"before\"") && head.contains("\"name\": \"after\""));
+    assert!(
+        head.contains("\"separate\": true")
+            && head.contains("\"name\": \"before\"")
+            && head.contains("\"name\": \"after\"")
+    );
     let folder = tempfile::tempdir().unwrap();
     let output = run(folder.path(), &[&exact, "--label=a", "--label=b", "-o-"]);
     assert!(String::from_utf8_lossy(&output.stderr).contains("--label: there are 2 names of 1 profiles"));
@@ -427,7 +431,10 @@ fn chains_of_calls_are_columns_also_of_parts_and_what_is_in_none_is_told() {
         flat(&String::from_utf8(output.stdout).unwrap())
     };
     let whole = head(&["all"]);
-    assert!(whole.contains("\"chain.depth\"") && !whole.contains("part.chain") && !whole.contains("\"chains\""), "{whole}");
+    assert!(
+        whole.contains("\"chain.depth\"") && !whole.contains("part.chain") && !whole.contains("\"chains\""),
+        "{whole}"
+    );
     let parts = head(&["two"]);
     assert!(parts.contains("\"part.chain.cost.0\""));
     assert!(parts.contains("25 Ir (31.25 %) are in no chain of calls"), "{parts}");
