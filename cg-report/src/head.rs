@@ -220,9 +220,9 @@ impl Head<'_> {
         json.key("creator");
         json.string(&model.header.creator);
         json.key("addresses");
-        json.boolean(side.detail.addresses);
+        json.boolean(side.addresses);
         json.key("jumps");
-        json.boolean(!side.detail.jumps.is_empty());
+        json.boolean(side.jumps);
         json.key("calculated");
         json.boolean(model.total.calculated);
         // As text: numbers of JavaScript have 53 bits.

@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use crate::pack::packed;
+use crate::pack::{Text, packed};
 
 /// What unpacks the page's program, the program, what it runs beside itself, and the style sheet, built from `web/`.
 const LOADER: &str = include_str!("../dist/loader.js");
@@ -37,8 +37,8 @@ pub(crate) struct Page {
     pub(crate) title: String,
     /// JSON; see [`crate::head`].
     pub(crate) head: String,
-    /// Columns in base64.
-    pub(crate) data: String,
+    /// Columns.
+    pub(crate) data: Text,
     /// Rows of the table for browsers without scripts: inclusive, self, name.
     pub(crate) table: Vec<[String; 3]>,
 }
@@ -56,7 +56,7 @@ impl Page {
         match data {
             Data::Inside => {
                 out.write_all(b">")?;
-                out.write_all(self.data.as_bytes())?;
+                self.data.write(out)?;
             }
             Data::Below => out.write_all(b" data-below=\"data/\">")?,
             Data::Live(version) => {
@@ -81,7 +81,7 @@ impl Page {
     pub(crate) fn part(&self, range: &str) -> Option<&str> {
         let (start, length) = range.split_once('-')?;
         let (start, length) = (start.parse::<usize>().ok()?, length.parse::<usize>().ok()?);
-        self.data.get(start..start.checked_add(length)?)
+        self.data.whole().get(start..start.checked_add(length)?)
     }
 
     fn beginning(&self, data: Data) -> String {

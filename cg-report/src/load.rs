@@ -24,6 +24,9 @@ pub(crate) struct Side {
     pub(crate) model: Model,
     /// What happened where, in all parts together.
     pub(crate) detail: Detail,
+    /// Whether positions have addresses, and whether there are jumps.
+    pub(crate) addresses: bool,
+    pub(crate) jumps: bool,
     /// What happened in each part, if there are several and they are wanted.
     pub(crate) parts: Vec<Detail>,
     /// Whole chains of calls, if they were recorded.
@@ -34,6 +37,20 @@ pub(crate) struct Side {
     pub(crate) inputs: Vec<(String, Header, usize)>,
     /// All runs, if there are several.
     pub(crate) runs: Option<Runs>,
+}
+
+impl Side {
+    /// Drops calls, jumps and chains, which are packed.
+    pub(crate) fn forget_calls(&mut self) {
+        self.chains = None;
+        self.parts.iter_mut().for_each(|part| *part = Detail::default());
+        (self.detail.calls, self.detail.jumps) = (Vec::new(), Vec::new());
+    }
+
+    /// Drops rows, of which all is packed.
+    pub(crate) fn forget_rows(&mut self) {
+        self.detail = Detail::default();
+    }
 }
 
 /// All that was read.
@@ -177,7 +194,8 @@ fn one(side: Vec<Sums>, detail: Detail, shown: usize, names: &Names) -> anyhow::
     }
     let (model, parts, chains, inputs, unnamed) = picture.context("no files")?;
     let chains = Recorded::new(chains, &detail, &parts, names)?;
-    Ok(Side { model, detail, parts, chains, unnamed, inputs, runs: several.then_some(runs) })
+    let (addresses, jumps) = (detail.addresses, !detail.jumps.is_empty());
+    Ok(Side { model, detail, addresses, jumps, parts, chains, unnamed, inputs, runs: several.then_some(runs) })
 }
 
 /// Whether two runs can be compared.

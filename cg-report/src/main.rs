@@ -69,7 +69,7 @@ fn run(options: &Options) -> anyhow::Result<u8> {
     let patience = (!options.keep).then_some(serve::PATIENCE);
     if let Some(pid) = options.live {
         let server = Server::start(options.serve.unwrap_or(serve::ANYWHERE))?;
-        let make = |files: &[OsString]| report::page(options, &load::sides(&[files], wishes)?);
+        let make = |files: &[OsString]| report::page(options, &mut load::sides(&[files], wishes)?);
         let mut live = Live::start(&callgrind_control_protocol::folder(), pid, Box::new(make))?;
         announce(&server, options.open)?;
         server.run(&mut live, patience)?;
@@ -82,9 +82,9 @@ fn run(options: &Options) -> anyhow::Result<u8> {
     let output = if server.is_none() { output(options)? } else { OsString::new() };
     let both: &[&[OsString]] = &[&options.files, &options.base];
     let lists = if options.base.is_empty() { &both[..1] } else { both };
-    let loaded = load::sides(lists, wishes)?;
+    let mut loaded = load::sides(lists, wishes)?;
     let verdicts = verdict::verdicts(&loaded.sides, &options.fail_above, &options.event)?;
-    let page = report::page(options, &loaded)?;
+    let page = report::page(options, &mut loaded)?;
     if let Some(server) = server {
         // All that is asked for is in the page.
         drop(loaded);

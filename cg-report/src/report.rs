@@ -18,64 +18,42 @@ use crate::{code, formula, parts, side, sources};
 /// Rows of the table for browsers without scripts.
 const TOP: usize = 50;
 
-/// Makes the page.
-pub(crate) fn page(options: &Options, loaded: &Loaded) -> anyhow::Result<Page> {
+/// Events of the report.
+struct Events {
+    /// Those of the new side that are shown, in their order.
+    show: Vec<usize>,
+    /// The one that it begins with: a place among those, and then among formulas.
+    sort: usize,
+    /// The one by which things are chosen.
+    primary: usize,
+}
+
+/// Makes the page. What happened where is gone afterwards: it is most of what there is in memory, and packed by then.
+pub(crate) fn page(options: &Options, loaded: &mut Loaded) -> anyhow::Result<Page> {
     let Loaded { names, sides, renamed } = loaded;
+    let names = &*names;
     let inputs: usize =
         sides.iter().map(|side| side.runs.as_ref().map_or(side.inputs.len(), |runs| runs.all.len())).sum();
     if options.label.len() > inputs {
         bail!("--label: there are {} names of {inputs} profiles", options.label.len());
     }
-    let new = &sides[0];
-    let events = &new.model.events;
-    let at = |option: &str, name: &str| {
-        let found = events.iter().position(|event| event == name);
-        found.with_context(|| {
-            format!("{}: {option} event `{name}` did not appear in input: it has {}", new.model.input, events.join(" "))
-        })
-    };
-    let base = sides.get(1);
-    let common = |event: &usize| base.is_none_or(|base| base.model.events.contains(&events[*event]));
-    let show: Vec<usize> = match &options.show {
-        Some(list) => list.split(',').map(|name| at("--show", name)).collect::<anyhow::Result<_>>()?,
-        None => (0..events.len()).filter(common).collect(),
-    };
-    if let (Some(event), Some(base)) = (show.iter().find(|event| !common(event)), base) {
-        bail!(
-            "{}: --show event `{}` is not in the base: it has {}",
-            base.model.input,
-            events[*event],
-            base.model.events.join(" ")
-        );
-    }
-    let names_shown: Vec<String> = show.iter().map(|event| events[*event].clone()).collect();
-    let known = formula::known(&names_shown, &options.event)?;
-    let sort = match options.sort.as_deref() {
-        Some(name) => match known.iter().position(|(known, _)| known == name) {
-            Some(place) => place,
-            None => bail!("--sort event `{}` is not among those of --show", events[at("--sort", name)?]),
-        },
-        None => 0,
-    };
-    // What is chosen by cost is chosen by an event of the profile.
-    let Some(primary) = show.get(sort).or(show.first()).copied() else {
-        match base {
-            Some(base) => bail!("{} and {} have no event in common", new.model.input, base.model.input),
-            None => bail!("{}: it counts no events", new.model.input),
-        }
-    };
+    let Events { show, sort, primary } = events(options, sides)?;
     let mut pack = Pack::new().context("cannot start threads that compress")?;
     pack_names(&mut pack, names).map_err(packing)?;
     let shown: Vec<Shown> = show.iter().map(|event| Shown { event: *event, number: *event }).collect();
+    let new = &sides[0];
     let incomplete = side::pack(&mut pack, new, "", &shown).map_err(packing)?;
     parts::pack(&mut pack, &new.detail, &new.parts, &shown).map_err(packing)?;
     let mut base_totals = Vec::new();
-    if let Some(base) = base {
-        let place = |event: &usize| base.model.events.iter().position(|name| *name == events[*event]);
+    let mut other_events = None;
+    if let Some(base) = sides.get(1) {
+        let own = &new.model.events;
+        let place = |event: &usize| base.model.events.iter().position(|name| *name == own[*event]);
         let shown: Vec<Shown> =
             show.iter().filter_map(|event| Some(Shown { event: place(event)?, number: *event })).collect();
         side::pack(&mut pack, base, "b.", &shown).map_err(packing)?;
         base_totals = shown.iter().map(|shown| base.model.total.cost.value(shown.event)).collect();
+        other_events = uncommon(own, &base.model.events);
     }
     let embeds = options.source == Sources::Embed && !options.redact;
     let texts = if embeds {
@@ -83,14 +61,17 @@ pub(crate) fn page(options: &Options, loaded: &Loaded) -> anyhow::Result<Page> {
     } else {
         Vec::new()
     };
+    let mut warnings = warnings(names, new, primary, incomplete, &texts);
+    warnings.extend(other_events);
+    sides.iter_mut().for_each(Side::forget_calls);
     let objects = if options.code == Code::None || options.redact {
         Vec::new()
     } else {
-        code::pack(&mut pack, names, new, primary, options.code == Code::All, options.root.as_deref())
+        code::pack(&mut pack, names, &sides[0], primary, options.code == Code::All, options.root.as_deref())
             .map_err(packing)?
     };
-    let mut warnings = warnings(names, new, primary, incomplete, &texts);
-    warnings.extend(base.and_then(|base| uncommon(&new.model.events, &base.model.events)));
+    sides.iter_mut().for_each(Side::forget_rows);
+    let new = &sides[0];
     warnings.extend(changed(names, &objects));
     let title = title(options, new);
     let packed = pack.finish().map_err(packing)?;
@@ -114,6 +95,47 @@ pub(crate) fn page(options: &Options, loaded: &Loaded) -> anyhow::Result<Page> {
     };
     let head = head.json();
     Ok(Page { head, data: packed.text, table: table(new, primary), title })
+}
+
+/// Which events are shown, as options say.
+fn events(options: &Options, sides: &[Side]) -> anyhow::Result<Events> {
+    let new = &sides[0];
+    let events = &new.model.events;
+    let at = |option: &str, name: &str| {
+        let found = events.iter().position(|event| event == name);
+        found.with_context(|| {
+            format!("{}: {option} event `{name}` did not appear in input: it has {}", new.model.input, events.join(" "))
+        })
+    };
+    let base = sides.get(1);
+    let common = |event: &usize| base.is_none_or(|base| base.model.events.contains(&events[*event]));
+    let show: Vec<usize> = match &options.show {
+        Some(list) => list.split(',').map(|name| at("--show", name)).collect::<anyhow::Result<_>>()?,
+        None => (0..events.len()).filter(common).collect(),
+    };
+    if let (Some(event), Some(base)) = (show.iter().find(|event| !common(event)), base) {
+        bail!(
+            "{}: --show event `{}` is not in the base: it has {}",
+            base.model.input,
+            events[*event],
+            base.model.events.join(" ")
+        );
+    }
+    let names: Vec<String> = show.iter().map(|event| events[*event].clone()).collect();
+    let known = formula::known(&names, &options.event)?;
+    let sort = match options.sort.as_deref() {
+        Some(name) => match known.iter().position(|(known, _)| known == name) {
+            Some(place) => place,
+            None => bail!("--sort event `{}` is not among those of --show", events[at("--sort", name)?]),
+        },
+        None => 0,
+    };
+    // What is chosen by cost is chosen by an event of the profile.
+    match (show.get(sort).or(show.first()).copied(), base) {
+        (Some(primary), _) => Ok(Events { show, sort, primary }),
+        (None, Some(base)) => bail!("{} and {} have no event in common", new.model.input, base.model.input),
+        (None, None) => bail!("{}: it counts no events", new.model.input),
+    }
 }
 
 /// What the window is called: the program that ran, or the profile.

@@ -198,6 +198,9 @@ fn send(request: Request, answer: &Answer<'_>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pack::Text;
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
 
     fn server() -> Server {
         Server::start("127.0.0.1:0".parse().unwrap()).unwrap()
@@ -222,8 +225,12 @@ mod tests {
         }
     }
 
+    /// A page with this text as its data.
+    const TEXT: &str = "0123456789AB";
+
     fn page() -> Page {
-        Page { title: "t".into(), head: "{}".into(), data: "0123456789".into(), table: Vec::new() }
+        let bytes = STANDARD.decode(TEXT).unwrap();
+        Page { title: "t".into(), head: "{}".into(), data: Text::from(&bytes[..]), table: Vec::new() }
     }
 
     fn status(answer: &Answer<'_>) -> (u16, String) {
@@ -247,7 +254,7 @@ mod tests {
         assert_eq!(get(&below("data/3-4")), (200, "3456".into()));
         assert_eq!(get(&below("alive")), (200, String::new()));
         for wrong in
-            ["data/3-8", "data/11-0", "data/18446744073709551615-2", "data/x-1", "data/-1-2", "data/3", "../", "x"]
+            ["data/3-10", "data/13-0", "data/18446744073709551615-2", "data/x-1", "data/-1-2", "data/3", "../", "x"]
         {
             assert_eq!(get(&below(wrong)).0, 404, "{wrong}");
         }

@@ -91,7 +91,8 @@ impl Served {
     }
 
     fn get(&self, path: &str) -> String {
-        let (status, body) = self.ask("GET", &format!("/{}/{path}", self.token), &format!("Host: {}\r\n", self.address));
+        let (status, body) =
+            self.ask("GET", &format!("/{}/{path}", self.token), &format!("Host: {}\r\n", self.address));
         assert_eq!(status, 200, "{path}");
         body
     }
@@ -168,7 +169,9 @@ fn parts_add_up(options: &[&str]) {
     let told = server.get("live");
     assert_eq!((value(&told, "ended"), value(&told, "fault")), ("false", "\"\""), "{told}");
     assert_eq!(value(&server.get("head/6"), "schema"), value(&server.get("head/5"), "schema"));
-    let asked = |path: &str| server.ask("GET", &format!("/{}/{path}", server.token), &format!("Host: {}\r\n", server.address)).0;
+    let asked = |path: &str| {
+        server.ask("GET", &format!("/{}/{path}", server.token), &format!("Host: {}\r\n", server.address)).0
+    };
     assert_eq!((asked("head/1"), asked("data/6/0-1"), asked("data/1/0-1")), (404, 200, 404), "old versions are gone");
     input.write_all(b"x").unwrap();
     drop(input);
@@ -249,7 +252,8 @@ fn a_report_of_a_run_leaves_nothing_of_its_own() {
     drop(input);
     assert!(child.wait().unwrap().success());
     let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
-    let mut names: Vec<PathBuf> = entries.filter(|path| path.is_file()).map(|path| path.file_name().unwrap().into()).collect();
+    let mut names: Vec<PathBuf> =
+        entries.filter(|path| path.is_file()).map(|path| path.file_name().unwrap().into()).collect();
     names.sort();
     assert_eq!(names, ["live", "live.1", "prog", "prog.c"].map(PathBuf::from));
 }

@@ -19,6 +19,7 @@ try {
     for (const program of [env.CG_REPORT, env.CALLGRIND_ANNOTATE, env.CG_EXPORT]) {
         if (!existsSync(program)) { throw new Error(`${program} is not built: cargo build -p cg-report -p callgrind-annotate -p cg-export`); }
     }
+    env.GRIND ??= join(root, "target/debug/grind");
     env.REPORTS = scratch;
     const data = join(root, "cg-report/tests/data");
     const make = (name, ...profiles) => execFileSync(env.CG_REPORT, ["-o", join(scratch, `${name}.html`), "-I", data,
