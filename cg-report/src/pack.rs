@@ -376,6 +376,8 @@ fn deflated(bytes: &[u8], last: bool, level: u32) -> io::Result<Vec<u8>> {
         let status = encoder.compress_vec(rest, &mut out, flush).map_err(io::Error::other)?;
         // Whatever did not fit is still in the encoder if there is no room left.
         if status == Status::StreamEnd || (!last && out.len() < out.capacity()) {
+            // It stays until all is done.
+            out.shrink_to_fit();
             return Ok(out);
         }
         out.reserve(bytes.len() / 4 + ROOM);

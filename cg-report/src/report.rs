@@ -5,7 +5,7 @@ use cg_format::callgrind::{FileId, Names, ObjectId};
 use cg_format::show::commas;
 use cg_model::UNKNOWN;
 
-use crate::code::Found;
+use crate::code::{Executed, Found};
 use crate::head::{Head, Warning};
 use crate::html::Page;
 use crate::load::{Loaded, Side, packing};
@@ -67,8 +67,9 @@ pub(crate) fn page(options: &Options, loaded: &mut Loaded) -> anyhow::Result<Pag
     let objects = if options.code == Code::None || options.redact {
         Vec::new()
     } else {
-        code::pack(&mut pack, names, &sides[0], primary, options.code == Code::All, options.root.as_deref())
-            .map_err(packing)?
+        let executed = Executed::of(names, &sides[0], primary, options.code == Code::All);
+        sides.iter_mut().for_each(Side::forget_rows);
+        code::pack(&mut pack, names, &executed, options.root.as_deref()).map_err(packing)?
     };
     sides.iter_mut().for_each(Side::forget_rows);
     let new = &sides[0];
