@@ -12,8 +12,7 @@ use cg_format::callgrind::{Chain, Chains, FunctionId, Names};
 use cg_format::count::TooLarge;
 use cg_model::Detail;
 
-use crate::pack::Pack;
-use crate::side::Shown;
+use crate::pack::{Pack, Shown};
 
 /// The chains of a side.
 #[derive(Debug)]

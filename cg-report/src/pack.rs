@@ -46,6 +46,13 @@ pub(crate) struct Column {
     pub(crate) delta: bool,
 }
 
+/// An event of a side, and the number that its columns have: the event's number on the new side.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    pub(crate) event: usize,
+    pub(crate) number: usize,
+}
+
 /// Bytes that are compressed at once.
 const PIECE: usize = 1 << 20;
 

@@ -7,8 +7,7 @@ use std::io;
 
 use cg_model::{CallSite, Detail, JumpSite, Row};
 
-use crate::pack::Pack;
-use crate::side::Shown;
+use crate::pack::{Pack, Shown};
 
 /// Packs parts of a side; nothing if there is but one.
 pub(crate) fn pack(pack: &mut Pack, whole: &Detail, parts: &[Detail], events: &[Shown]) -> io::Result<()> {

@@ -11,8 +11,7 @@ use crate::html::Page;
 use crate::load::{Loaded, Side, packing};
 use crate::names::last;
 use crate::options::{Code, Options, Sources};
-use crate::pack::Pack;
-use crate::side::Shown;
+use crate::pack::{Pack, Shown};
 use crate::{code, formula, parts, side, sources};
 
 /// Rows of the table for browsers without scripts.

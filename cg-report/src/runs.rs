@@ -7,8 +7,7 @@ use std::io;
 
 use cg_model::Model;
 
-use crate::pack::Pack;
-use crate::side::Shown;
+use crate::pack::{Pack, Shown};
 
 /// Least and largest values of functions, one for each event.
 #[derive(Debug, Default)]

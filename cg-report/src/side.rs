@@ -9,14 +9,7 @@ use cg_format::callgrind::FunctionId;
 use cg_model::{Cost, Entry, Link};
 
 use crate::load::Side;
-use crate::pack::Pack;
-
-/// An event of a side, and the number that its columns have: the event's number on the new side.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Shown {
-    pub(crate) event: usize,
-    pub(crate) number: usize,
-}
+use crate::pack::{Pack, Shown};
 
 /// The function has rows of self cost; others are only called.
 const HAS_ROWS: u64 = 1;
