@@ -6,7 +6,7 @@
 use std::io;
 
 use cg_format::callgrind::FunctionId;
-use cg_model::{Cost, Entry, Link};
+use cg_model::{CallSite, Cost, Entry, Link};
 
 use crate::load::Side;
 use crate::pack::{Pack, Shown};
@@ -33,9 +33,7 @@ pub(crate) fn pack(pack: &mut Pack, side: &Side, prefix: &str, events: &[Shown])
     pack.close(name("arc.to"), column(&links, |link| link.callee as u64))?;
     pack.numbers(name("arc.count"), column(&links, |link| link.count))?;
     pack.numbers(name("arc.within"), column(&links, |link| u64::from(link.cost.is_none())))?;
-    for (Shown { number, .. }, costs) in arc_costs(side, &links, events) {
-        pack.costs(name(&format!("arc.cost.{number}")), costs.into_iter())?;
-    }
+    pack_arc_costs(pack, side, prefix, &links, events)?;
     details(pack, side, prefix, functions, events)?;
     if let Some(chains) = &side.chains {
         chains.pack(pack, prefix, events)?;
@@ -53,18 +51,31 @@ fn links(all: &[Link], functions: usize) -> Vec<&Link> {
     links
 }
 
-/// What calls cost, also those within cycles: the page needs that to follow paths, and says that it is no sum.
-fn arc_costs(side: &Side, links: &[&Link], events: &[Shown]) -> Vec<(Shown, Vec<i64>)> {
-    let mut costs: Vec<(Shown, Vec<i64>)> = events.iter().map(|event| (*event, vec![0; links.len()])).collect();
-    for call in &side.detail.calls {
+/// Which link each call belongs to; the number of links for those that are none.
+fn links_of_calls(side: &Side, links: &[&Link]) -> Vec<u32> {
+    let link = |call: &CallSite| {
         let ends = (call.function.index(), call.callee.index());
-        let Ok(at) = links.binary_search_by_key(&ends, |link| (link.caller, link.callee)) else { continue };
-        // Calls outside of cycles were added up without a fault by the model.
-        costs
-            .iter_mut()
-            .for_each(|(shown, costs)| costs[at] = costs[at].saturating_add(side.detail.call_cost(call, shown.event)));
+        let found = links.binary_search_by_key(&ends, |link| (link.caller, link.callee));
+        u32::try_from(found.unwrap_or(links.len())).unwrap_or(u32::MAX)
+    };
+    side.detail.calls.iter().map(link).collect()
+}
+
+/// What calls cost, also those within cycles: the page needs that to follow paths, and says that it is no sum. One event at a time: there
+/// may be millions of calls.
+fn pack_arc_costs(pack: &mut Pack, side: &Side, prefix: &str, links: &[&Link], events: &[Shown]) -> io::Result<()> {
+    let of = links_of_calls(side, links);
+    for Shown { event, number } in events {
+        let mut costs = vec![0_i64; links.len()];
+        for (call, at) in side.detail.calls.iter().zip(&of) {
+            if let Some(cost) = costs.get_mut(*at as usize) {
+                // Calls outside of cycles were added up without a fault by the model.
+                *cost = cost.saturating_add(side.detail.call_cost(call, *event));
+            }
+        }
+        pack.costs(format!("{prefix}arc.cost.{number}"), costs.into_iter())?;
     }
-    costs
+    Ok(())
 }
 
 fn entries(pack: &mut Pack, prefix: &str, own: &[Entry], links: &[&Link], events: &[Shown]) -> io::Result<usize> {
