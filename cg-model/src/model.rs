@@ -266,6 +266,7 @@ impl Builder<'_> {
                 }
             }
         }
+        drop(finder);
         let homes: BTreeSet<usize> = self.homes.iter().copied().filter(|at| *at != NOWHERE).collect();
         for at in homes {
             let (spent, seen) = (std::mem::take(&mut spent[at]), seen[at].take());

@@ -11,6 +11,8 @@ export interface Reached {
     f: number;
     /** Of the function's cost, what came through here; of what it calls, what that cost. */
     cost: number;
+    /** What it spent itself while the other ran; NaN of callers. */
+    own: number;
     /** Steps on the shortest and the longest way. */
     nearest: number;
     farthest: number;
@@ -22,13 +24,14 @@ export interface Reached {
 /** All functions above the outermost chains of `root`, or below them, each once. */
 export function reachedByChains(chains: Chains, root: number, up: boolean): Reached[] {
     const found = new Map<number, Reached>();
-    const take = (f: number, cost: number, calls: number, steps: number) => {
+    const take = (f: number, cost: number, own: number, calls: number, steps: number) => {
         const known = found.get(f);
         if (!known) {
-            found.set(f, { f, cost, nearest: steps, farthest: steps, calls, exact: true });
+            found.set(f, { f, cost, own, nearest: steps, farthest: steps, calls, exact: true });
             return;
         }
         known.cost += cost;
+        known.own += own;
         known.calls += calls;
         known.nearest = Math.min(known.nearest, steps);
         known.farthest = Math.max(known.farthest, steps);
@@ -42,7 +45,7 @@ export function reachedByChains(chains: Chains, root: number, up: boolean): Reac
                 const f = chains.fn[n];
                 const again = seen.has(f);
                 seen.add(f);
-                take(f, again ? 0 : chains.incl[start], again ? 0 : chains.calls[start], steps);
+                take(f, again ? 0 : chains.incl[start], NaN, again ? 0 : chains.calls[start], steps);
             }
             continue;
         }
@@ -57,7 +60,7 @@ export function reachedByChains(chains: Chains, root: number, up: boolean): Reac
             }
             const f = chains.fn[n];
             const within = (on.get(f) ?? 0) > 0;
-            if (chains.incl[n] !== 0 || chains.calls[n] > 0) { take(f, within ? 0 : chains.incl[n], chains.calls[n], steps); }
+            if (chains.incl[n] !== 0 || chains.calls[n] > 0) { take(f, within ? 0 : chains.incl[n], chains.self[n], chains.calls[n], steps); }
             on.set(f, (on.get(f) ?? 0) + 1);
             path.push(n);
         }
@@ -80,12 +83,13 @@ export function reachedByPaths(tree: Tree, functions: number, neighbours: (f: nu
     }
     const complete = tree.restCount.every((count, node) => count === 0 && tree.expanded[node]);
     const found = new Map<number, Reached>();
-    for (const f of waiting.slice(1)) { found.set(f, { f, cost: NaN, nearest: steps[f], farthest: NaN, calls: NaN, exact: false }); }
+    for (const f of waiting.slice(1)) { found.set(f, { f, cost: NaN, own: NaN, nearest: steps[f], farthest: NaN, calls: NaN, exact: false }); }
     for (let node = 1; node < tree.count; node++) {
         const known = found.get(tree.fn[node]);
         if (!known) { continue; }
         const first = Number.isNaN(known.cost);
         known.cost = (first ? 0 : known.cost) + tree.cost[0][node];
+        known.own = (first ? 0 : known.own) + tree.own[0][node];
         known.farthest = Math.max(first ? 0 : known.farthest, tree.depth[node]);
         known.exact = (first || known.exact) && complete && tree.exact[node];
     }

@@ -141,6 +141,9 @@ function Reach({ callers }: { callers: boolean }) {
                         bar: (at) => (rows[at].cost || 0) / whole,
                         full: (at) => (Number.isNaN(rows[at].cost) ? "on no way that costs enough to be looked at"
                             : `${digits(Math.round(rows[at].cost))} ${event.value.name}, ${percent(rows[at].cost, whole)} % of the active function`) },
+                    ...(callers ? [] : [{ id: "self", title: "Self", width: 84, hint: "What it spent itself while the active function ran",
+                        cell: (at: number) => (Number.isNaN(rows[at].own) ? "" : `${rows[at].exact ? "" : "\u2248\u2009"}${cost(rows[at].own, of)}`),
+                        full: (at: number) => (Number.isNaN(rows[at].own) ? "" : digits(Math.round(rows[at].own))) }]),
                     { id: "steps", title: "Distance", width: 72, hint: "Calls on the shortest way, and on the longest one", cell: (at) => distance(rows[at]) },
                     ...(counted ? [{ id: "calls", title: "Calls", width: 66, hint: callers ? "Calls of the active function that came through there" : "Calls while the active function ran",
                         cell: (at: number) => compact(rows[at].calls), full: (at: number) => digits(rows[at].calls) }] : []),

@@ -168,8 +168,13 @@ test("callers and callees with distances are those that a walk along all chains 
             });
         };
         starts.forEach((start) => walk(start, []));
-        for (const { f, cost, nearest, farthest } of reachedByChains(chains, root, false)) {
+        const spent = new Map<number, number>();
+        for (const start of starts) {
+            for (let n = start + 1; n < start + chains.size[start]; n++) { spent.set(chains.fn[n], (spent.get(chains.fn[n]) ?? 0) + chains.self[n]); }
+        }
+        for (const { f, cost, own, nearest, farthest } of reachedByChains(chains, root, false)) {
             assert.equal(cost, down.get(f), `round ${round}: ${f}`);
+            assert.equal(own, spent.get(f));
             assert.ok(nearest >= 1 && nearest <= farthest);
         }
     }
