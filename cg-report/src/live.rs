@@ -21,6 +21,9 @@ use crate::serve::{Content, Source};
 
 /// How long an answer of the run is good for.
 const OFTEN: Duration = Duration::from_millis(250);
+/// How long the last part of a run that has ended is waited for; where all parts are in one file, nothing tells that it is there.
+const GRACE: Duration = Duration::from_secs(30);
+const GRACE_COMBINED: Duration = Duration::from_secs(3);
 /// What the first part that is asked for says of itself in the profile.
 const HINT: &str = "cg_report --live";
 /// As many versions of the report are kept: pages that are open still fetch columns of the one before.
@@ -41,6 +44,8 @@ pub(crate) struct Live<'a> {
     status: Status,
     asked: Instant,
     ended: bool,
+    /// Since when there is no such process.
+    gone: Option<Instant>,
     /// What went wrong last, for the reader.
     fault: String,
 }
@@ -77,6 +82,7 @@ impl<'a> Live<'a> {
             status,
             asked: Instant::now(),
             ended: false,
+            gone: None,
             fault: String::new(),
         };
         live.renew()?;
@@ -117,13 +123,21 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// The run did not answer: it has ended, or takes its time.
+    /// The run did not answer: it has ended, or takes its time. One that has ended still writes its last part.
     fn missed(&mut self, error: &ClientError) {
-        if matches!(error, ClientError::Silent(_))
-            || Path::new(&format!("/proc/{}", self.pid)).exists() && !self.files.ended()
-        {
-            self.fault = error.to_string();
+        if self.ended {
             return;
+        }
+        let there = Path::new(&format!("/proc/{}", self.pid)).exists();
+        if !self.files.ended() {
+            if there || matches!(error, ClientError::Silent(_)) {
+                self.fault = error.to_string();
+                return;
+            }
+            let grace = if self.files.combined { GRACE_COMBINED } else { GRACE };
+            if self.gone.get_or_insert_with(Instant::now).elapsed() < grace {
+                return;
+            }
         }
         self.ended = true;
         self.status.threads.clear();
