@@ -133,6 +133,12 @@ impl Collector {
         Ok(())
     }
 
+    /// The calls, and nothing that finds them any more.
+    pub(crate) fn take_arcs(&mut self) -> Vec<Arc> {
+        self.arc_finder = Finder::default();
+        std::mem::take(&mut self.arcs)
+    }
+
     fn arc(&mut self, caller: usize, callee: FunctionId) -> usize {
         let arcs = &mut self.arcs;
         *self.arc_finder.entry((small(caller), callee)).or_insert_with(|| {

@@ -2,7 +2,7 @@
 //!
 //! [`Detail`] keeps what it is told and puts it in order once, in [`Detail::finish`]; what happened at one position in
 //! several parts is then one row. Costs stand in one list, a full row for each entry, so that a million instructions are
-//! two allocations.
+//! few allocations, and small ones take half a word.
 
 use cg_format::callgrind::{Call, FileId, FunctionId, Jump, JumpKind, PartHeader, Place, Position, Sink};
 use cg_format::count::TooLarge;
@@ -10,42 +10,67 @@ use cg_format::count::TooLarge;
 /// Self cost at a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
+    spot: Spot,
     /// The function that the code belongs to.
     pub function: FunctionId,
-    /// Where.
-    pub at: Position,
     costs: u32,
 }
 
 /// Calls from a position to a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallSite {
-    /// Who calls.
-    pub function: FunctionId,
-    /// Where.
-    pub at: Position,
-    /// Who is called.
-    pub callee: FunctionId,
+    spot: Spot,
     /// How often.
     pub count: u64,
+    /// Who calls.
+    pub function: FunctionId,
+    /// Who is called.
+    pub callee: FunctionId,
     costs: u32,
 }
 
 /// Jumps from one position to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JumpSite {
-    /// Where the jump stands.
-    pub function: FunctionId,
-    /// Where.
-    pub at: Position,
-    /// Where it leads.
-    pub target: Position,
-    /// The function that it leads to.
-    pub target_function: FunctionId,
+    spot: Spot,
+    target: Spot,
     /// Times that it jumped.
     pub taken: u64,
     /// Times that it was executed, if it is conditional.
-    pub executed: Option<u64>,
+    executed: u64,
+    /// Where the jump stands.
+    pub function: FunctionId,
+    /// The function that it leads to.
+    pub target_function: FunctionId,
+    conditional: bool,
+}
+
+/// A position with nothing in between: there are millions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Spot {
+    addr: u64,
+    file: FileId,
+    line: u32,
+}
+
+impl Spot {
+    fn new(at: Position) -> Self {
+        Self { addr: at.place.addr, file: at.file, line: at.place.line }
+    }
+
+    fn position(self) -> Position {
+        Position { place: Place { addr: self.addr, line: self.line }, file: self.file }
+    }
+
+    /// Where it is if files have these numbers.
+    fn there(self, files: &[FileId]) -> Self {
+        Self { file: files[self.file.index()], ..self }
+    }
+
+    /// Positions are in the order of addresses, and where none are known, of lines.
+    fn order(self) -> (u64, FileId, u32) {
+        (self.addr, self.file, self.line)
+    }
 }
 
 /// Positions and what happened there.
@@ -59,49 +84,48 @@ pub struct Detail {
     pub jumps: Vec<JumpSite>,
     /// Whether a position has an address.
     pub addresses: bool,
-    width: Option<usize>,
-    costs: Vec<i64>,
+    costs: Costs,
 }
 
 impl Detail {
-    /// The costs of a row, one for each event.
+    /// How many events each cost has.
     #[must_use]
-    pub fn row_costs(&self, row: &Row) -> &[i64] {
-        self.at(row.costs)
+    pub fn width(&self) -> usize {
+        self.costs.width.unwrap_or(0)
     }
 
-    /// The inclusive costs of calls, one for each event.
+    /// What a row costs in an event; nothing if there is none of this number.
     #[must_use]
-    pub fn call_costs(&self, call: &CallSite) -> &[i64] {
-        self.at(call.costs)
+    pub fn row_cost(&self, row: &Row, event: usize) -> i64 {
+        self.costs.get(row.costs, event)
     }
 
-    fn at(&self, costs: u32) -> &[i64] {
-        let width = self.width.unwrap_or(0);
-        &self.costs[costs as usize * width..][..width]
+    /// The inclusive cost of calls in an event, likewise.
+    #[must_use]
+    pub fn call_cost(&self, call: &CallSite, event: usize) -> i64 {
+        self.costs.get(call.costs, event)
     }
 
     /// Adds what another profile says, whose functions and files have these numbers here.
     pub fn append(&mut self, other: &Self, functions: &[FunctionId], files: &[FileId]) {
-        self.width = self.width.or(other.width);
+        self.costs.width = self.costs.width.or(other.costs.width);
         self.addresses |= other.addresses;
-        let there = |at: Position| Position { file: files[at.file.index()], ..at };
         for row in &other.rows {
-            let costs = self.store(other.row_costs(row));
-            self.rows.push(Row { function: functions[row.function.index()], at: there(row.at), costs });
+            let costs = self.costs.copy(&other.costs, row.costs);
+            self.rows.push(Row { function: functions[row.function.index()], spot: row.spot.there(files), costs });
         }
         for call in &other.calls {
-            let costs = self.store(other.call_costs(call));
+            let costs = self.costs.copy(&other.costs, call.costs);
             let (function, callee) = (functions[call.function.index()], functions[call.callee.index()]);
-            self.calls.push(CallSite { function, callee, at: there(call.at), costs, ..*call });
+            self.calls.push(CallSite { function, callee, spot: call.spot.there(files), costs, ..*call });
         }
         for jump in &other.jumps {
             let (function, target) = (functions[jump.function.index()], functions[jump.target_function.index()]);
             self.jumps.push(JumpSite {
                 function,
                 target_function: target,
-                at: there(jump.at),
-                target: there(jump.target),
+                spot: jump.spot.there(files),
+                target: jump.target.there(files),
                 ..*jump
             });
         }
@@ -113,57 +137,115 @@ impl Detail {
     /// [`TooLarge`] when a sum does not fit.
     pub fn finish(&mut self) -> Result<(), TooLarge> {
         // What is equal is added up in the order in which it came. Nothing is copied: the lists are most of what there is in memory.
-        self.rows.sort_unstable_by_key(|row| (row.function, order(row.at), row.costs));
-        let (costs, width) = (&mut self.costs, self.width.unwrap_or(0));
+        self.rows.sort_unstable_by_key(|row| (row.function, row.spot.order(), row.costs));
+        let costs = &mut self.costs;
         let mut fits = true;
         self.rows.dedup_by(|row, sum| {
-            let same = (sum.function, sum.at) == (row.function, row.at);
-            fits &= !same || join(costs, width, sum.costs, row.costs);
+            let same = (sum.function, sum.spot) == (row.function, row.spot);
+            fits &= !same || costs.join(sum.costs, row.costs);
             same
         });
-        self.calls.sort_unstable_by_key(|call| (call.function, order(call.at), call.callee, call.costs));
+        self.calls.sort_unstable_by_key(|call| (call.function, call.spot.order(), call.callee, call.costs));
         self.calls.dedup_by(|call, sum| {
-            let same = (sum.function, sum.at, sum.callee) == (call.function, call.at, call.callee);
-            fits &= !same || add(&mut sum.count, call.count) && join(costs, width, sum.costs, call.costs);
+            let same = (sum.function, sum.spot, sum.callee) == (call.function, call.spot, call.callee);
+            fits &= !same || add(&mut sum.count, call.count) && costs.join(sum.costs, call.costs);
             same
         });
         let key = |jump: &JumpSite| {
-            (jump.function, order(jump.at), jump.target_function, order(jump.target), jump.executed.is_some())
+            (jump.function, jump.spot.order(), jump.target_function, jump.target.order(), jump.conditional)
         };
         self.jumps.sort_unstable_by_key(key);
         self.jumps.dedup_by(|jump, sum| {
             let same = key(sum) == key(jump);
             if same {
                 fits &= add(&mut sum.taken, jump.taken);
-                if let (Some(sum), Some(more)) = (&mut sum.executed, jump.executed) {
-                    fits &= add(sum, more);
-                }
+                fits &= add(&mut sum.executed, jump.executed);
             }
             same
         });
+        // The sum of many parts has room for all of them.
+        self.rows.shrink_to_fit();
+        self.calls.shrink_to_fit();
+        self.jumps.shrink_to_fit();
         if fits { Ok(()) } else { Err(TooLarge) }
+    }
+}
+
+/// Costs, one after another, a full list for each entry. Most are small and take four bytes; those that are not stand aside.
+#[derive(Debug, Default)]
+struct Costs {
+    width: Option<usize>,
+    small: Vec<u32>,
+    large: Vec<i64>,
+}
+
+/// The rest of the bits is the place of a large cost.
+const LARGE: u32 = 1 << 31;
+
+impl Costs {
+    fn get(&self, at: u32, event: usize) -> i64 {
+        let width = self.width.unwrap_or(0);
+        if event < width { self.value(at as usize * width + event) } else { 0 }
+    }
+
+    fn value(&self, at: usize) -> i64 {
+        let small = self.small[at];
+        if small < LARGE { i64::from(small) } else { self.large[(small ^ LARGE) as usize] }
+    }
+
+    fn push(&mut self, value: i64) {
+        let small = self.small(value);
+        self.small.push(small);
+    }
+
+    /// What stands for a value.
+    fn small(&mut self, value: i64) -> u32 {
+        match u32::try_from(value) {
+            Ok(small) if small < LARGE => small,
+            _ => {
+                self.large.push(value);
+                u32::try_from(self.large.len() - 1)
+                    .ok()
+                    .filter(|at| *at < LARGE)
+                    .expect("fewer than 2^31 large costs fit in memory")
+                    | LARGE
+            }
+        }
     }
 
     /// Keeps costs; zeros that are missing at the end are added.
     fn store(&mut self, costs: &[i64]) -> u32 {
-        let (at, width) = (self.costs.len(), self.width.unwrap_or(0));
-        self.costs.extend(costs.iter().take(width));
-        self.costs.resize(at + width, 0);
-        // Nothing is stored of profiles without events, which have no rows.
-        u32::try_from(at / width.max(1)).expect("fewer than 2^32 rows fit in memory")
+        let (at, width) = (self.small.len(), self.width.unwrap_or(0));
+        costs.iter().take(width).for_each(|cost| self.push(*cost));
+        self.small.resize(at + width, 0);
+        place(at, width)
+    }
+
+    /// Keeps costs of others.
+    fn copy(&mut self, other: &Self, costs: u32) -> u32 {
+        let (at, width) = (self.small.len(), self.width.unwrap_or(0));
+        (0..width).for_each(|event| self.push(other.get(costs, event)));
+        place(at, width)
+    }
+
+    /// Adds what costs there are at one place to those at another; whether they fit.
+    fn join(&mut self, sum: u32, more: u32) -> bool {
+        let width = self.width.unwrap_or(0);
+        let (sum, more) = (sum as usize * width, more as usize * width);
+        (0..width).all(|event| {
+            let Some(added) = self.value(sum + event).checked_add(self.value(more + event)) else { return false };
+            match self.small[sum + event] {
+                at if at >= LARGE => self.large[(at ^ LARGE) as usize] = added,
+                _ => self.small[sum + event] = self.small(added),
+            }
+            true
+        })
     }
 }
 
-/// Adds what costs there are at one place to those at another; whether they fit.
-fn join(costs: &mut [i64], width: usize, sum: u32, more: u32) -> bool {
-    let (sum, more) = (sum as usize * width, more as usize * width);
-    (0..width).all(|event| {
-        let added = costs[sum + event].checked_add(costs[more + event]);
-        added.is_some_and(|added| {
-            costs[sum + event] = added;
-            true
-        })
-    })
+/// The number of a list of costs that begins there. Nothing is stored of profiles without events, which have no rows.
+fn place(at: usize, width: usize) -> u32 {
+    u32::try_from(at / width.max(1)).expect("fewer than 2^32 rows fit in memory")
 }
 
 /// Adds to a count; whether it fits.
@@ -173,47 +255,78 @@ fn add(sum: &mut u64, more: u64) -> bool {
     added.is_some()
 }
 
-/// Positions are in the order of addresses, and where none are known, of lines.
-fn order(at: Position) -> (u64, FileId, u32) {
-    (at.place.addr, at.file, at.place.line)
-}
-
 impl Sink for Detail {
     fn part(&mut self, header: &PartHeader) {
         // Parts that count other events have no model.
-        self.width.get_or_insert(header.events.len());
+        self.costs.width.get_or_insert(header.events.len());
     }
 
     fn row(&mut self, function: FunctionId, at: Position, costs: &[i64]) -> Result<(), TooLarge> {
         self.addresses |= at.place.addr != 0;
-        let costs = self.store(costs);
-        self.rows.push(Row { function, at, costs });
+        let costs = self.costs.store(costs);
+        self.rows.push(Row { function, spot: Spot::new(at), costs });
         Ok(())
     }
 
     fn call(&mut self, function: FunctionId, at: Position, call: &Call, costs: &[i64]) -> Result<(), TooLarge> {
         self.addresses |= at.place.addr != 0;
-        let costs = self.store(costs);
-        self.calls.push(CallSite { function, at, callee: call.callee, count: call.count, costs });
+        let costs = self.costs.store(costs);
+        let spot = Spot::new(at);
+        self.calls.push(CallSite { function, spot, callee: call.callee, count: call.count, costs });
         Ok(())
     }
 
     fn jump(&mut self, function: FunctionId, at: Position, jump: &Jump) {
-        let (taken, executed) = match jump.kind {
-            JumpKind::Always { count } => (count, None),
-            JumpKind::Conditional { taken, executed } => (taken, Some(executed)),
+        let (taken, executed, conditional) = match jump.kind {
+            JumpKind::Always { count } => (count, 0, false),
+            JumpKind::Conditional { taken, executed } => (taken, executed, true),
         };
         self.addresses |= at.place.addr != 0;
         let target_function = jump.function.unwrap_or(function);
-        self.jumps.push(JumpSite { function, at, target: jump.target, target_function, taken, executed });
+        let (spot, target) = (Spot::new(at), Spot::new(jump.target));
+        self.jumps.push(JumpSite { function, spot, target, target_function, taken, executed, conditional });
     }
 }
 
 impl Row {
+    /// Where.
+    #[must_use]
+    pub fn at(&self) -> Position {
+        self.spot.position()
+    }
+
     /// The place within the file.
     #[must_use]
     pub fn place(&self) -> Place {
-        self.at.place
+        self.at().place
+    }
+}
+
+impl CallSite {
+    /// Where.
+    #[must_use]
+    pub fn at(&self) -> Position {
+        self.spot.position()
+    }
+}
+
+impl JumpSite {
+    /// Where.
+    #[must_use]
+    pub fn at(&self) -> Position {
+        self.spot.position()
+    }
+
+    /// Where it leads.
+    #[must_use]
+    pub fn target(&self) -> Position {
+        self.target.position()
+    }
+
+    /// Times that it was executed, if it is conditional.
+    #[must_use]
+    pub fn executed(&self) -> Option<u64> {
+        self.conditional.then_some(self.executed)
     }
 }
 
@@ -243,10 +356,38 @@ mod tests {
         sum.append(&one, &[g, f], &[file]);
         sum.append(&one, &[g, f], &[file]);
         sum.finish().unwrap();
-        let rows: Vec<_> = sum.rows.iter().map(|row| (row.function, row.place().line, sum.row_costs(row))).collect();
-        assert_eq!(rows, [(f, 2, &[10, 0][..]), (g, 2, &[14, 0]), (g, 3, &[2, 4])]);
-        assert_eq!((sum.calls.len(), sum.calls[0].count, sum.call_costs(&sum.calls[0])), (1, 4, &[10, 0][..]));
-        assert_eq!((sum.jumps.len(), sum.jumps[0].taken, sum.jumps[0].executed), (1, 2, Some(6)));
+        let costs = |row: &Row| [0, 1, 2].map(|event| sum.row_cost(row, event));
+        let rows: Vec<_> = sum.rows.iter().map(|row| (row.function, row.place().line, costs(row))).collect();
+        assert_eq!(rows, [(f, 2, [10, 0, 0]), (g, 2, [14, 0, 0]), (g, 3, [2, 4, 0])]);
+        let call = &sum.calls[0];
+        assert_eq!((sum.calls.len(), call.count, sum.call_cost(call, 0), sum.call_cost(call, 1)), (1, 4, 10, 0));
+        assert_eq!((sum.jumps.len(), sum.jumps[0].taken, sum.jumps[0].executed()), (1, 2, Some(6)));
+    }
+
+    #[test]
+    fn costs_of_any_size_are_kept_and_added_up() {
+        let mut names = Names::default();
+        let (file, object) = (names.file(b"a.c"), names.object(b"prog"));
+        let f = names.function(b"f", file, object);
+        let at = |line| Position { place: Place { addr: 0, line }, file };
+        let mut detail = Detail::default();
+        detail.part(&PartHeader { events: vec!["Ir".into(), "Dr".into()], ..PartHeader::default() });
+        let half = i64::from(LARGE) - 1;
+        for costs in [[half, -1], [1, 1], [i64::MAX - half - 1, i64::MIN]] {
+            detail.row(f, at(1), &costs).unwrap();
+        }
+        detail.row(f, at(2), &[half, i64::from(LARGE)]).unwrap();
+        let mut sum = Detail::default();
+        sum.append(&detail, &[f], &[file]);
+        sum.finish().unwrap();
+        let costs: Vec<_> = sum.rows.iter().map(|row| [0, 1].map(|event| sum.row_cost(row, event))).collect();
+        assert_eq!(costs, [[i64::MAX, i64::MIN], [half, half + 1]]);
+    }
+
+    #[test]
+    fn entries_take_no_more_memory_than_what_they_hold() {
+        let sizes = [size_of::<Row>(), size_of::<CallSite>(), size_of::<JumpSite>()];
+        assert_eq!(sizes, [24, 40, 64]);
     }
 
     #[test]

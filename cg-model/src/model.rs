@@ -234,7 +234,7 @@ impl Builder<'_> {
     fn build(&mut self, collected: &mut Collector) -> Result<HashMap<Vec<u8>, BTreeMap<u32, SourceLine>>, TooLarge> {
         let units = std::mem::take(&mut collected.units);
         let entry_of = self.add_units(&units)?;
-        let arcs = std::mem::take(&mut collected.arcs);
+        let arcs = collected.take_arcs();
         self.groups = vec![None; self.entries.len()];
         if self.rules.cycles {
             self.find_groups(arcs.iter().map(|arc| (units[arc.caller].function, arc.callee)));
@@ -256,12 +256,17 @@ impl Builder<'_> {
             }) as usize;
             self.links[at].count = self.links[at].count.saturating_add(arc.count);
             if !self.within(function, arc.callee) {
-                self.links[at].cost.get_or_insert_default().add_cost(&arc.cost)?;
                 self.entries[caller].inclusive.add_cost(&arc.cost)?;
                 spent[self.homes[function.index()]].add_cost(&arc.cost)?;
                 seen[callee].get_or_insert_default().add_cost(&arc.cost)?;
+                // Most links have one arc, whose cost they take over: there are millions.
+                match &mut self.links[at].cost {
+                    Some(cost) => cost.add_cost(&arc.cost)?,
+                    none => *none = Some(arc.cost),
+                }
             }
         }
+        drop(finder);
         let homes: BTreeSet<usize> = self.homes.iter().copied().filter(|at| *at != NOWHERE).collect();
         for at in homes {
             let (spent, seen) = (std::mem::take(&mut spent[at]), seen[at].take());

@@ -46,43 +46,67 @@ impl Found {
     }
 }
 
+/// Addresses that were executed of functions whose code is shown: all that is needed of rows.
+pub(crate) struct Executed {
+    addresses: Vec<u64>,
+    /// Where those of each function begin, and where the last ones end.
+    from: Vec<usize>,
+}
+
+impl Executed {
+    /// Those of a side; of `all` functions, or of those that cost most by an event.
+    pub(crate) fn of(names: &Names, side: &Side, event: usize, all: bool) -> Self {
+        let mut executed = Self { addresses: Vec::new(), from: vec![0] };
+        let detail = &side.detail;
+        if !detail.addresses {
+            return executed;
+        }
+        let mut costs = vec![0_i64; names.functions().len()];
+        for row in &detail.rows {
+            let cost = &mut costs[row.function.index()];
+            *cost = cost.saturating_add(detail.row_cost(row, event));
+        }
+        let wanted = wanted(&costs, all);
+        let mut rest = &detail.rows[..];
+        for function in names.functions() {
+            // Rows are in the order of functions and addresses.
+            let (own, others) = rest.split_at(rest.iter().take_while(|row| row.function == function).count());
+            rest = others;
+            let first = executed.addresses.len();
+            for addr in own.iter().filter(|_| wanted[function.index()]).map(|row| row.at().place.addr) {
+                if addr != 0 && executed.addresses[first..].last() != Some(&addr) {
+                    executed.addresses.push(addr);
+                }
+            }
+            executed.from.push(executed.addresses.len());
+        }
+        executed.addresses.shrink_to_fit();
+        executed
+    }
+}
+
 /// Packs the code of functions; gives what became of their object files.
 pub(crate) fn pack(
     pack: &mut Pack,
     names: &Names,
-    side: &Side,
-    event: usize,
-    all: bool,
+    executed: &Executed,
     root: Option<&Path>,
 ) -> io::Result<Vec<(ObjectId, Found)>> {
-    if !side.detail.addresses {
+    if executed.from.len() == 1 {
         return Ok(Vec::new());
     }
-    let mut costs = vec![0_i64; names.functions().len()];
-    for row in &side.detail.rows {
-        let cost = &mut costs[row.function.index()];
-        *cost = cost.saturating_add(side.detail.row_costs(row).get(event).copied().unwrap_or(0));
-    }
-    let wanted = wanted(&costs, all);
     let mut objects: HashMap<ObjectId, Option<Object>> = HashMap::new();
     let mut found: HashMap<ObjectId, Found> = HashMap::new();
     let mut listing = Listing::new(pack);
-    let mut rest = &side.detail.rows[..];
-    let mut executed: Vec<u64> = Vec::new();
-    for function in names.functions() {
-        // Rows are in the order of functions and addresses.
-        let (own, others) = rest.split_at(rest.iter().take_while(|row| row.function == function).count());
-        rest = others;
-        executed.clear();
-        executed.extend(own.iter().map(|row| row.at.place.addr).filter(|addr| *addr != 0));
-        executed.dedup();
-        if wanted[function.index()] && !executed.is_empty() {
+    for (function, range) in names.functions().zip(executed.from.windows(2)) {
+        let executed = &executed.addresses[range[0]..range[1]];
+        if !executed.is_empty() {
             let object = names.get(function).object;
             let file =
                 objects.entry(object).or_insert_with(|| Elf::open(names.object_name(object), root).map(Object::new));
             let added = file.as_mut().map(|file| {
-                let stretches = stretches(&file.elf, &executed);
-                listing.add(file, &stretches, &executed)
+                let stretches = stretches(&file.elf, executed);
+                listing.add(file, &stretches, executed)
             });
             let state = match added {
                 Some(true) => Found::Here,

@@ -32,16 +32,19 @@ impl Symbol {
     }
 }
 
-/// Code of an object file.
+/// Code of an object file, which is read where it is asked for: of a large program little is executed.
 #[derive(Debug)]
 struct Section {
     start: u64,
-    bytes: Vec<u8>,
+    /// Where it stands in the file, and how many bytes it has.
+    offset: u64,
+    size: u64,
 }
 
 /// What is known of an object file.
 #[derive(Debug)]
 pub(crate) struct Elf {
+    reader: File,
     sections: Vec<Section>,
     /// By where they start; of several in one place the first.
     pub(crate) symbols: Rc<Vec<Symbol>>,
@@ -66,11 +69,10 @@ impl Elf {
         let file = object::File::parse(&cache).ok()?;
         let mut sections = Vec::new();
         for section in file.sections().filter(|section| section.kind() == SectionKind::Text) {
-            // Read past the cache, which would keep a copy. What a damaged file says of its size is not believed.
-            let Some((from, size)) = section.file_range().filter(|(_, size)| *size <= meta.len()) else { continue };
-            let Some(mut bytes) = usize::try_from(size).ok().map(|size| vec![0; size]) else { continue };
-            if reader.read_exact_at(&mut bytes, from).is_ok() {
-                sections.push(Section { start: section.address(), bytes });
+            // What a damaged file says of its size is not believed.
+            let Some((offset, size)) = section.file_range() else { continue };
+            if offset.checked_add(size).is_some_and(|end| end <= meta.len()) {
+                sections.push(Section { start: section.address(), offset, size });
             }
         }
         let mut symbols: Vec<Symbol> = file
@@ -86,15 +88,18 @@ impl Elf {
         symbols.sort_by(|a, b| (a.start, b.end).cmp(&(b.start, a.end)));
         symbols.dedup_by_key(|symbol| symbol.start);
         let inlines = Inlines::of(&file);
-        Some(Self { sections, symbols: Rc::new(symbols), inlines })
+        drop(cache);
+        Some(Self { reader, sections, symbols: Rc::new(symbols), inlines })
     }
 
-    /// The bytes from `start` to `end`, as far as they are code of one section.
-    pub(crate) fn bytes(&self, start: u64, end: u64) -> Option<&[u8]> {
+    /// The bytes from `start` to `end`, as far as they are code of one section and can be read.
+    pub(crate) fn bytes(&self, start: u64, end: u64) -> Option<Vec<u8>> {
         self.sections.iter().find_map(|section| {
-            let from = usize::try_from(start.checked_sub(section.start)?).ok()?;
-            let to = usize::try_from(end.checked_sub(section.start)?).ok()?;
-            (from < section.bytes.len()).then(|| section.bytes.get(from..to.min(section.bytes.len())))?
+            let from = start.checked_sub(section.start).filter(|from| *from < section.size)?;
+            let to = end.checked_sub(section.start)?.min(section.size);
+            let mut bytes = vec![0; usize::try_from(to.checked_sub(from)?).ok()?];
+            self.reader.read_exact_at(&mut bytes, section.offset + from).ok()?;
+            Some(bytes)
         })
     }
 

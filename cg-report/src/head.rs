@@ -5,12 +5,13 @@ use cg_format::callgrind::{FileId, FunctionId, Names, ObjectId};
 use cg_format::events;
 
 use crate::code::Found;
+use crate::formula::Formula;
 use crate::load::Side;
 use crate::pack::Column;
 use crate::sources::State;
 
 /// The version of what head and columns look like.
-const SCHEMA: i128 = 2;
+const SCHEMA: i128 = 3;
 
 /// Something that the reader of the report should know before believing it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +33,13 @@ pub(crate) struct Head<'a> {
     pub(crate) renamed: &'a [(FunctionId, FunctionId)],
     /// Indices of the events of the first side that are shown.
     pub(crate) show: &'a [usize],
-    /// The event to begin with, an index into `show`.
+    /// Events that are computed of those.
+    pub(crate) formulas: &'a [Formula],
+    /// What profiles are called, in the order of all files.
+    pub(crate) labels: &'a [String],
+    /// Whether the report begins with the first profile alone.
+    pub(crate) separate: bool,
+    /// The event to begin with, an index into `show` and then `formulas`.
     pub(crate) sort: usize,
     pub(crate) sources: &'a [(FileId, State)],
     /// What became of the object files of functions whose code was to be shown.
@@ -62,14 +69,29 @@ impl Head<'_> {
         json.key("functions");
         json.integer(self.names.functions().len() as i128);
         self.events(&mut json);
+        json.key("formulas");
+        json.begin_array();
+        for Formula { name, text } in self.formulas {
+            json.begin_object();
+            json.key("name");
+            json.string(name.as_bytes());
+            json.key("formula");
+            json.string(text.as_bytes());
+            json.end_object();
+        }
+        json.end_array();
+        json.key("separate");
+        json.boolean(self.separate);
         json.key("primary");
         json.integer(self.sort as i128);
         json.key("sides");
         json.begin_array();
+        let mut first = 0;
         for (at, side) in self.sides.iter().enumerate() {
             let own = self.show.iter().map(|event| side.model.total.cost.value(*event)).collect();
             let totals: Vec<i64> = if at == 0 { own } else { self.base_totals.to_vec() };
-            self.side(&mut json, side, &totals);
+            self.side(&mut json, side, &totals, first);
+            first += side.runs.as_ref().map_or(side.inputs.len(), |runs| runs.all.len());
         }
         json.end_array();
         self.parts(&mut json);
@@ -180,7 +202,17 @@ impl Head<'_> {
         json.end_array();
     }
 
-    fn side(&self, json: &mut Json, side: &Side, totals: &[i64]) {
+    /// What a file is called, by its place among all of them.
+    fn called<'b>(&'b self, name: &'b str, at: usize) -> &'b [u8] {
+        match self.labels.get(at) {
+            Some(label) => label.as_bytes(),
+            None if self.redacted => crate::names::last(name.as_bytes()),
+            None => name.as_bytes(),
+        }
+    }
+
+    /// A side whose first file has this place among all of them.
+    fn side(&self, json: &mut Json, side: &Side, totals: &[i64], first: usize) {
         let model = &side.model;
         json.begin_object();
         json.key("command");
@@ -188,9 +220,9 @@ impl Head<'_> {
         json.key("creator");
         json.string(&model.header.creator);
         json.key("addresses");
-        json.boolean(side.detail.addresses);
+        json.boolean(side.addresses);
         json.key("jumps");
-        json.boolean(!side.detail.jumps.is_empty());
+        json.boolean(side.jumps);
         json.key("calculated");
         json.boolean(model.total.calculated);
         // As text: numbers of JavaScript have 53 bits.
@@ -200,15 +232,37 @@ impl Head<'_> {
         json.end_array();
         json.key("inputs");
         json.begin_array();
-        for (name, header, parts) in &side.inputs {
+        let shown = side.runs.as_ref().map_or(0, |runs| runs.shown);
+        for ((name, header, parts), at) in side.inputs.iter().zip(first + shown..) {
             json.begin_object();
             json.key("name");
-            json.string(if self.redacted { crate::names::last(name.as_bytes()) } else { name.as_bytes() });
+            json.string(self.called(name, at));
             json.key("parts");
             json.integer(*parts as i128);
             json.key("desc");
             json.begin_array();
             header.desc.iter().filter(|_| !self.redacted).for_each(|line| json.string(line));
+            json.end_array();
+            json.end_object();
+        }
+        json.end_array();
+        json.key("shown");
+        json.integer(shown as i128);
+        json.key("runs");
+        json.begin_array();
+        for ((name, totals), at) in side.runs.iter().flat_map(|runs| &runs.all).zip(first..) {
+            json.begin_object();
+            json.key("name");
+            json.string(self.called(name, at));
+            json.key("totals");
+            json.begin_array();
+            for event in self.show {
+                // Sides may count in different orders; what only one of them counts is not shown.
+                let name = &self.sides[0].model.events[*event];
+                let own = side.model.events.iter().position(|known| known == name);
+                let total = own.and_then(|own| totals.get(own)).copied().unwrap_or(0);
+                json.string(total.to_string().as_bytes());
+            }
             json.end_array();
             json.end_object();
         }

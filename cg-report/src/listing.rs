@@ -162,7 +162,7 @@ impl Listing {
     /// Adds stretches of code to the function to come, or nothing if an executed address is not where one of their instructions
     /// begins. All ascend.
     pub(crate) fn add(&mut self, object: &mut Object, stretches: &[Stretch], executed: &[u64]) -> bool {
-        let mut fresh: Vec<(Stretch, Vec<Instruction>)> = Vec::new();
+        let mut fresh: Vec<(Stretch, Vec<Instruction>, Vec<u8>)> = Vec::new();
         let mut here: Vec<u64> = Vec::new();
         for stretch in stretches {
             if let Some(known) = object.stretches.get(stretch) {
@@ -170,16 +170,16 @@ impl Listing {
                 continue;
             }
             let Some(code) = object.elf.bytes(stretch.start, stretch.end) else { return false };
-            let instructions = decode(code, stretch);
+            let instructions = decode(&code, stretch);
             here.extend(instructions.iter().map(Instruction::ip));
-            fresh.push((*stretch, instructions));
+            fresh.push((*stretch, instructions, code));
         }
         let mut here = here.into_iter();
         if !executed.iter().all(|addr| here.any(|known| known == *addr)) {
             return false;
         }
-        for (stretch, instructions) in fresh {
-            let number = self.stretch(object, stretch, &instructions);
+        for (stretch, instructions, code) in fresh {
+            let number = self.stretch(object, stretch, &instructions, &code);
             object.stretches.insert(stretch, number);
         }
         self.stretches.extend(stretches.iter().filter_map(|stretch| object.stretches.get(stretch)));
@@ -226,7 +226,7 @@ impl Listing {
     }
 
     /// Adds a stretch; gives its number.
-    fn stretch(&mut self, object: &mut Object, stretch: Stretch, instructions: &[Instruction]) -> u64 {
+    fn stretch(&mut self, object: &mut Object, stretch: Stretch, instructions: &[Instruction], code: &[u8]) -> u64 {
         let number = self.addr.len() as u64;
         for instruction in instructions {
             let length = instruction.len() as u8;
@@ -241,7 +241,7 @@ impl Listing {
             }
         }
         let end = instructions.last().map_or(stretch.start, Instruction::next_ip);
-        let code = object.elf.bytes(stretch.start, end).unwrap_or_default();
+        let code = &code[..usize::try_from(end - stretch.start).map_or(code.len(), |size| size.min(code.len()))];
         self.bytes.next.extend_from_slice(code);
         self.addr.push(stretch.start);
         self.from.push(self.kind.len() as u64);

@@ -3,31 +3,54 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 
-use anyhow::{anyhow, bail};
+use anyhow::{Context, anyhow, bail};
 use cg_cli::input;
 use cg_cli::progress::Progress;
 use cg_cli::substitute::Substitution;
 use cg_format::callgrind::{
-    Call, FileId, FunctionId, Header, Jump, Names, Outcome, PartEnd, PartHeader, Position, Sink, read,
+    Call, Chains, FileId, FunctionId, Header, Jump, Names, Outcome, PartEnd, PartHeader, Position, Sink, read,
 };
 use cg_format::count::TooLarge;
 use cg_model::{Collector, Detail, Grouping, Model, Rules};
 
+use crate::chains::Recorded;
 use crate::names::last;
 use crate::pair::{self, Objects, Renamed};
+use crate::runs::{self, Runs};
 
-/// What files of one side of a comparison say, added up.
+/// What files of one side of a comparison say, added up, or of several runs of one thing the one in the middle.
 #[derive(Debug)]
 pub(crate) struct Side {
     pub(crate) model: Model,
     /// What happened where, in all parts together.
     pub(crate) detail: Detail,
+    /// Whether positions have addresses, and whether there are jumps.
+    pub(crate) addresses: bool,
+    pub(crate) jumps: bool,
     /// What happened in each part, if there are several and they are wanted.
     pub(crate) parts: Vec<Detail>,
+    /// Whole chains of calls, if they were recorded.
+    pub(crate) chains: Option<Recorded>,
     /// How often a number stands for a name that no file has.
     pub(crate) unnamed: u64,
     /// Name, header and number of parts of each file.
     pub(crate) inputs: Vec<(String, Header, usize)>,
+    /// All runs, if there are several.
+    pub(crate) runs: Option<Runs>,
+}
+
+impl Side {
+    /// Drops calls, jumps and chains, which are packed.
+    pub(crate) fn forget_calls(&mut self) {
+        self.chains = None;
+        self.parts.iter_mut().for_each(|part| *part = Detail::default());
+        (self.detail.calls, self.detail.jumps) = (Vec::new(), Vec::new());
+    }
+
+    /// Drops rows, of which all is packed.
+    pub(crate) fn forget_rows(&mut self) {
+        self.detail = Detail::default();
+    }
 }
 
 /// All that was read.
@@ -71,6 +94,16 @@ fn apply(substitution: Option<&Substitution>, name: &[u8]) -> anyhow::Result<Vec
     }
 }
 
+/// How files become sides.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wishes<'a> {
+    pub(crate) renaming: Renaming<'a>,
+    /// Whether parts are kept apart, beside their sum; they are not where there is something to compare.
+    pub(crate) apart: bool,
+    /// The event by which the run in the middle is found; the first one if there is none of this name.
+    pub(crate) event: Option<&'a str>,
+}
+
 /// Files of one side, added up but without a model, which needs the names of all sides.
 #[derive(Default)]
 struct Sums {
@@ -78,46 +111,57 @@ struct Sums {
     objects: Objects,
     unnamed: u64,
     collector: Collector,
-    /// What happened in each part, until there is the sum of them.
+    /// What happened in each part, until there is the sum of them, and its chains of calls.
     details: Vec<Detail>,
+    chains: Vec<Chains>,
     header: Header,
     parts: Vec<PartEnd>,
     inputs: Vec<(String, Header, usize)>,
 }
 
-/// Reads each list of files as one side; numbers of functions and files mean the same in all of them. Parts are kept
-/// apart, beside their sum, if that is wanted and there is nothing to compare.
+/// Reads each list of files as one side; numbers of functions and files mean the same in all of them. Several files of one of
+/// two sides are runs of one thing.
 ///
 /// # Errors
 /// A file cannot be read or is no profile, or files of one side count different events.
-pub(crate) fn sides(lists: &[&[OsString]], renaming: Renaming<'_>, apart: bool) -> anyhow::Result<Loaded> {
+pub(crate) fn sides(lists: &[&[OsString]], wishes: Wishes<'_>) -> anyhow::Result<Loaded> {
     let all: Vec<&OsString> = lists.iter().copied().flatten().collect();
     if all.iter().filter(|file| file.as_os_str() == "-").count() > 1 {
         bail!("standard input (-) can be read only once");
     }
     let progress = Progress::start("cg_report");
     let mut names = Names::default();
-    let mut sums: Vec<Sums> = Vec::new();
+    let mut runs: Vec<Vec<Sums>> = Vec::new();
     let mut objects = Objects::default();
     for list in lists {
-        let mut sum = Sums { objects: std::mem::take(&mut objects), ..Sums::default() };
+        let mut side: Vec<Sums> = Vec::new();
         for file in *list {
-            add(&mut sum, &mut names, file, renaming, all.len() == 1, &progress)?;
+            if side.is_empty() || lists.len() > 1 {
+                side.push(Sums { objects: objects.clone(), ..Sums::default() });
+            }
+            let (sum, earlier) = side.split_last_mut().context("no files")?;
+            add(sum, &mut names, file, wishes.renaming, all.len() == 1, &progress)?;
+            if let Some(first) = earlier.first() {
+                same_events(first, sum)?;
+            }
         }
         names.objects().for_each(|object| objects.add(names.object_name(object)));
-        sums.push(sum);
+        runs.push(side);
     }
     drop(progress);
     let files: Vec<FileId> = names.files().collect();
     let functions: Vec<FunctionId> = names.functions().collect();
-    let whole = |sum: &mut Sums| whole(&mut sum.details, apart && lists.len() == 1, &functions, &files);
-    let mut details: Vec<Detail> = sums.iter_mut().map(whole).collect::<Result<_, _>>()?;
+    let shown: Vec<usize> =
+        runs.iter().map(|side| runs::middle(side.iter().map(|run| run.total(wishes.event)))).collect();
+    let mut details: Vec<Detail> = Vec::new();
+    for (side, shown) in runs.iter_mut().zip(&shown) {
+        details.push(whole(&mut side[*shown].details, wishes.apart && lists.len() == 1, &functions, &files)?);
+    }
     let mut renamed = Renamed::new();
-    if let ([_, base], [new_detail, base_detail]) = (&mut sums[..], &mut details[..]) {
+    if let ([_, base], [new_detail, base_detail]) = (&mut runs[..], &mut details[..]) {
         let (map, guessed) = pair::leftovers(&names, new_detail, base_detail);
         if map != functions {
-            let old = std::mem::take(&mut base.collector);
-            base.collector.append(old, &map, &files)?;
+            base.iter_mut().try_for_each(|run| run.rename(&map, &files))?;
             let old = std::mem::take(base_detail);
             base_detail.append(&old, &map, &files);
             base_detail.finish()?;
@@ -125,14 +169,72 @@ pub(crate) fn sides(lists: &[&[OsString]], renaming: Renaming<'_>, apart: bool) 
         renamed = guessed;
     }
     let mut sides = Vec::new();
-    for (sum, detail) in sums.into_iter().zip(details) {
-        let Sums { collector, details, header, parts, inputs, unnamed, .. } = sum;
-        let input = inputs.iter().map(|(name, ..)| name.as_str()).collect::<Vec<_>>().join(" + ");
-        let rules = Rules { grouping: Grouping::Function, cycles: true, here: None };
-        let model = Model::new(input, header, parts, &names, collector, rules)?;
-        sides.push(Side { model, detail, parts: details, unnamed, inputs });
+    for ((side, detail), shown) in runs.into_iter().zip(details).zip(shown) {
+        sides.push(one(side, detail, shown, &names)?);
     }
     Ok(Loaded { names, sides, renamed })
+}
+
+/// A side of its runs, of which one is shown.
+fn one(side: Vec<Sums>, detail: Detail, shown: usize, names: &Names) -> anyhow::Result<Side> {
+    let rules = Rules { grouping: Grouping::Function, cycles: true, here: None };
+    let several = side.len() > 1;
+    let mut runs = Runs::new(shown);
+    let mut picture = None;
+    for (at, run) in side.into_iter().enumerate() {
+        let Sums { collector, details, chains, header, parts, inputs, unnamed, .. } = run;
+        let input = inputs.iter().map(|(name, ..)| name.as_str()).collect::<Vec<_>>().join(" + ");
+        let model = Model::new(input, header, parts, names, collector, rules)?;
+        if several {
+            runs.add(&model);
+        }
+        if at == shown {
+            picture = Some((model, details, chains, inputs, unnamed));
+        }
+    }
+    let (model, parts, chains, inputs, unnamed) = picture.context("no files")?;
+    let chains = Recorded::new(chains, &detail, &parts, names)?;
+    let (addresses, jumps) = (detail.addresses, !detail.jumps.is_empty());
+    Ok(Side { model, detail, addresses, jumps, parts, chains, unnamed, inputs, runs: several.then_some(runs) })
+}
+
+/// Whether two runs can be compared.
+fn same_events(first: &Sums, second: &Sums) -> anyhow::Result<()> {
+    if first.events() == second.events() {
+        return Ok(());
+    }
+    let name = |run: &Sums| run.inputs.first().map(|(name, ..)| name.clone()).unwrap_or_default();
+    bail!(
+        "{} and {} count different events, so they are no runs of one thing: `{}` and `{}`",
+        name(first),
+        name(second),
+        first.events().join(" "),
+        second.events().join(" ")
+    )
+}
+
+impl Sums {
+    /// Names of the events, in the order of all costs.
+    fn events(&self) -> &[String] {
+        self.parts.first().map_or(&[], |part| &part.header.events)
+    }
+
+    /// What all rows cost.
+    fn total(&self, event: Option<&str>) -> i128 {
+        let at = event.and_then(|event| self.events().iter().position(|name| name == event)).unwrap_or(0);
+        self.collector.parts.iter().map(|part| i128::from(part.value(at))).sum()
+    }
+
+    /// Gives functions other numbers, but for what happened where.
+    fn rename(&mut self, functions: &[FunctionId], files: &[FileId]) -> Result<(), TooLarge> {
+        let old = std::mem::take(&mut self.collector);
+        self.collector.append(old, functions, files)?;
+        for chains in &mut self.chains {
+            let old = std::mem::replace(chains, chains.like());
+            chains.append(&old, functions)?;
+        }
+        Ok(())
+    }
 }
 
 /// The sum of parts, which are put in order; they are gone afterwards if there is but one, or if they are not to be `kept`.
@@ -175,7 +277,7 @@ fn add(
     }
     if alone && !renaming.changes() {
         *names = own;
-        (sum.collector, sum.details) = (tally.collector, tally.parts);
+        (sum.collector, sum.details, sum.chains) = (tally.collector, tally.parts, tally.chains);
     } else {
         let files = own.files().map(|id| Ok(names.file(&renaming.file(own.file_name(id))?)));
         let files: Vec<FileId> = files.collect::<anyhow::Result<_>>()?;
@@ -193,6 +295,11 @@ fn add(
             there.append(&part, &functions, &files);
             sum.details.push(there);
         }
+        for chains in tally.chains {
+            let mut there = chains.like();
+            there.append(&chains, &functions)?;
+            sum.chains.push(there);
+        }
     }
     if sum.inputs.is_empty() {
         sum.header = header.clone();
@@ -207,6 +314,7 @@ fn add(
 struct Tally {
     collector: Collector,
     parts: Vec<Detail>,
+    chains: Vec<Chains>,
 }
 
 impl Sink for Tally {
@@ -215,6 +323,7 @@ impl Sink for Tally {
         let mut detail = Detail::default();
         detail.part(header);
         self.parts.push(detail);
+        self.chains.push(Chains::new(header.events.len()));
     }
 
     fn row(&mut self, function: FunctionId, at: Position, costs: &[i64]) -> Result<(), TooLarge> {
@@ -232,6 +341,10 @@ impl Sink for Tally {
         if let Some(part) = self.parts.last_mut() {
             part.jump(function, at, jump);
         }
+    }
+
+    fn chain(&mut self, depth: usize, function: FunctionId, calls: u64, costs: &[i64]) -> Result<(), TooLarge> {
+        self.chains.last_mut().map_or(Ok(()), |part| part.add_at(depth, function, calls, costs))
     }
 }
 

@@ -5,12 +5,15 @@
 //! All that a profile says is hostile until it is text.
 #![forbid(unsafe_code)]
 
+mod chains;
 mod code;
 mod elf;
+mod formula;
 mod head;
 mod html;
 mod inline;
 mod listing;
+mod live;
 mod load;
 mod names;
 mod options;
@@ -18,6 +21,7 @@ mod pack;
 mod pair;
 mod parts;
 mod report;
+mod runs;
 mod serve;
 mod side;
 mod sources;
@@ -33,9 +37,10 @@ use cg_cli::{exit, options as cli};
 use clap::CommandFactory;
 
 use html::Data;
-use load::Renaming;
+use live::Live;
+use load::{Renaming, Wishes};
 use options::{Options, Parts};
-use serve::Server;
+use serve::{Server, Still};
 
 /// What others may do with the report, before the umask: what they may do with profiles.
 const MODE: u32 = 0o600;
@@ -55,29 +60,36 @@ fn run(options: &Options) -> anyhow::Result<u8> {
             bail!("--include {}: this is no folder", folder.display());
         }
     }
-    let server = options.serve.map(Server::start).transpose()?;
-    let output = if server.is_none() { output(options)? } else { OsString::new() };
     let renaming = Renaming {
         file: options.mod_filename.as_ref(),
         function: options.mod_funcname.as_ref(),
         redact: options.redact,
     };
-    let base: Vec<OsString> = options.base.iter().cloned().collect();
-    if !base.is_empty() && options.files.len() > 1 {
-        bail!("--base compares one profile with one other: add up several of them with cg_merge, or name one");
+    let wishes = Wishes { renaming, apart: options.parts == Parts::Keep, event: options.sort.as_deref() };
+    let patience = (!options.keep).then_some(serve::PATIENCE);
+    if let Some(pid) = options.live {
+        let server = Server::start(options.serve.unwrap_or(serve::ANYWHERE))?;
+        let make = |files: &[OsString]| report::page(options, &mut load::sides(&[files], wishes)?);
+        let mut live = Live::start(&callgrind_control_protocol::folder(), pid, Box::new(make))?;
+        announce(&server, options.open)?;
+        server.run(&mut live, patience)?;
+        return Ok(exit::SUCCESS);
     }
-    let lists: &[&[OsString]] = if base.is_empty() { &[&options.files] } else { &[&options.files, &base] };
-    let loaded = load::sides(lists, renaming, options.parts == Parts::Keep)?;
-    let verdicts = verdict::verdicts(&loaded.sides, &options.fail_above)?;
-    let page = report::page(options, &loaded)?;
+    if options.separate && options.files.len() < 2 {
+        bail!("--separate: there is one profile, so that there is nothing to switch to");
+    }
+    let server = options.serve.map(Server::start).transpose()?;
+    let output = if server.is_none() { output(options)? } else { OsString::new() };
+    let both: &[&[OsString]] = &[&options.files, &options.base];
+    let lists = if options.base.is_empty() { &both[..1] } else { both };
+    let mut loaded = load::sides(lists, wishes)?;
+    let verdicts = verdict::verdicts(&loaded.sides, &options.fail_above, &options.event)?;
+    let page = report::page(options, &mut loaded)?;
     if let Some(server) = server {
         // All that is asked for is in the page.
         drop(loaded);
-        writeln!(io::stdout(), "{}", server.url()).context("standard output")?;
-        if options.open {
-            open(OsStr::new(server.url()))?;
-        }
-        server.run(&page, (!options.keep).then_some(serve::PATIENCE))?;
+        announce(&server, options.open)?;
+        server.run(&mut Still::new(page)?, patience)?;
         return Ok(exit::SUCCESS);
     }
     let size = page.size() as u64;
@@ -90,9 +102,9 @@ fn run(options: &Options) -> anyhow::Result<u8> {
     }
     if output == "-" {
         let mut out = BufWriter::new(io::stdout().lock());
-        page.write(Data::Inside, &mut out).and_then(|()| out.flush()).context("standard output")?;
+        page.write(&Data::Inside, &mut out).and_then(|()| out.flush()).context("standard output")?;
     } else {
-        cg_format::atomic::write_file(Path::new(&output), MODE, |out| page.write(Data::Inside, out))?;
+        cg_format::atomic::write_file(Path::new(&output), MODE, |out| page.write(&Data::Inside, out))?;
         if options.open {
             let path = std::path::absolute(Path::new(&output)).context("the current folder")?;
             open(path.as_os_str())?;
@@ -104,6 +116,12 @@ fn run(options: &Options) -> anyhow::Result<u8> {
         let _ = writeln!(io::stderr(), "cg_report: {verdict}");
     }
     Ok(if verdicts.is_empty() { exit::SUCCESS } else { exit::GATE })
+}
+
+/// Tells where the report is served, and opens it if that is wanted.
+fn announce(server: &Server, opens: bool) -> anyhow::Result<()> {
+    writeln!(io::stdout(), "{}", server.url()).context("standard output")?;
+    if opens { open(OsStr::new(server.url())) } else { Ok(()) }
 }
 
 /// Where the report goes.

@@ -7,12 +7,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use cg_cli::substitute::Substitution;
-use clap::{Parser, ValueEnum};
+use clap::{ArgGroup, Parser, ValueEnum};
+
+use crate::formula::Formula;
 
 /// Make one HTML file of profiles, to look at in a browser without a network: functions, call graphs, flame graphs and
 /// sources. Several profiles are added up.
 #[derive(Debug, Parser)]
 #[command(name = "cg_report", version, infer_long_args = true, max_term_width = 100)]
+#[command(group(ArgGroup::new("serving").args(["serve", "live"]).multiple(true)))]
 pub(crate) struct Options {
     /// Where to write the report; - is standard output [default: the first profile's name with .html]
     #[arg(short, long, value_name = "FILE")]
@@ -34,13 +37,35 @@ pub(crate) struct Options {
     )]
     pub(crate) serve: Option<SocketAddr>,
 
-    /// With --serve: go on when the page has been closed for ten minutes
-    #[arg(long, requires = "serve", conflicts_with_all = ["output", "max_size", "fail_above"])]
+    /// Serve a report of a run of grind that goes on, by its process: it begins with a part that the run is asked to write, and grows by each
+    /// further one, which the page can ask for
+    #[arg(
+        long,
+        value_name = "PID",
+        conflicts_with_all = ["output", "max_size", "fail_above", "base", "separate", "label", "files"]
+    )]
+    pub(crate) live: Option<u32>,
+
+    /// With --serve or --live: go on when the page has been closed for ten minutes
+    #[arg(long, requires = "serving", conflicts_with_all = ["output", "max_size", "fail_above"])]
     pub(crate) keep: bool,
 
-    /// Compare with this profile: everything in the report is then told of both, and as a difference
+    /// Compare with this profile: everything in the report is then told of both, and as a difference. Several files on a side are runs
+    /// of one thing: the one in the middle is shown, with how far the others are from it; may be repeated
     #[arg(long, value_name = "FILE")]
-    pub(crate) base: Option<OsString>,
+    pub(crate) base: Vec<OsString>,
+
+    /// Do not begin with the sum of several profiles but with the first one; the page switches between them
+    #[arg(long, conflicts_with_all = ["base", "parts"])]
+    pub(crate) separate: bool,
+
+    /// What a profile is called instead of by its file: the first name is the first profile's, and so on; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) label: Vec<String>,
+
+    /// Show an event that is computed from others, such as Work='Ir + 10 Bm'; may be repeated
+    #[arg(long, value_name = "NAME=FORMULA", value_parser = Formula::parse)]
+    pub(crate) event: Vec<Formula>,
 
     /// Fail, with status 3, if the total of an event grew by more than this percentage since the base; may be repeated
     #[arg(long, value_name = "EVENT:PERCENT", value_parser = bound, requires = "base")]
@@ -95,7 +120,7 @@ pub(crate) struct Options {
     pub(crate) max_size: u64,
 
     /// Profiles, to be added up; - is standard input; .gz, .xz and .zst are read as they are
-    #[arg(value_name = "FILE", required = true)]
+    #[arg(value_name = "FILE", required_unless_present = "live")]
     pub(crate) files: Vec<OsString>,
 }
 

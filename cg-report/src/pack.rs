@@ -9,13 +9,15 @@
 //! they are cut and where they stand never depends on which thread was done first: the same profile makes the same
 //! report. No more than a few pieces wait uncompressed.
 
-use std::io;
+use std::cell::OnceCell;
+use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use base64::write::EncoderWriter;
 use flate2::{Compress, Compression, FlushCompress, Status};
 
 /// More threads than this would wait for the one that makes the columns.
@@ -42,6 +44,13 @@ pub(crate) struct Column {
     pub(crate) signed: bool,
     /// Whether each value is the difference from the one before.
     pub(crate) delta: bool,
+}
+
+/// An event of a side, and the number that its columns have: the event's number on the new side.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    pub(crate) event: usize,
+    pub(crate) number: usize,
 }
 
 /// Bytes that are compressed at once.
@@ -87,8 +96,61 @@ pub(crate) struct Pack {
 #[derive(Debug)]
 pub(crate) struct Packed {
     pub(crate) columns: Vec<Column>,
-    /// The columns one after another, compressed and in base64.
-    pub(crate) text: String,
+    pub(crate) text: Text,
+}
+
+/// The columns one after another, compressed and in base64. That is written as it is made; it is there as a whole only where it is
+/// served.
+#[derive(Debug, Default)]
+pub(crate) struct Text {
+    /// Compressed, each of some columns.
+    packed: Vec<Vec<u8>>,
+    whole: OnceCell<String>,
+}
+
+impl Text {
+    /// How many characters it has.
+    pub(crate) fn len(&self) -> usize {
+        self.packed.iter().map(|bytes| characters(bytes.len())).sum()
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub(crate) fn write(&self, mut out: &mut dyn Write) -> io::Result<()> {
+        for bytes in &self.packed {
+            let mut encoder = EncoderWriter::new(&mut out, &STANDARD);
+            encoder.write_all(bytes)?;
+            encoder.finish()?;
+        }
+        Ok(())
+    }
+
+    /// All of it.
+    pub(crate) fn whole(&self) -> &str {
+        self.whole.get_or_init(|| {
+            let mut text = String::with_capacity(self.len());
+            self.packed.iter().for_each(|bytes| STANDARD.encode_string(bytes, &mut text));
+            text
+        })
+    }
+
+    fn push(&mut self, bytes: Vec<u8>) {
+        self.packed.push(bytes);
+    }
+}
+
+#[cfg(test)]
+impl From<&[u8]> for Text {
+    fn from(bytes: &[u8]) -> Self {
+        Self { packed: vec![bytes.to_vec()], whole: OnceCell::new() }
+    }
+}
+
+/// Characters of so many bytes in base64.
+fn characters(bytes: usize) -> usize {
+    bytes.div_ceil(3) * 4
 }
 
 impl Pack {
@@ -194,16 +256,22 @@ impl Pack {
             done.extend(thread.join().unwrap_or_else(|_| Err(gone()))?);
         }
         done.sort_unstable_by_key(|piece| (piece.column, piece.at));
-        let size: usize = done.iter().map(|piece| piece.bytes.len()).sum();
-        let mut text = String::with_capacity(size / 3 * 4 + 4 * columns.len());
+        let mut text = Text::default();
+        let mut start = 0;
         let mut whole: Vec<u8> = Vec::new();
-        for Piece { column, last, bytes, .. } in done {
-            whole.extend(bytes);
+        for Piece { column, at, last, mut bytes } in done {
+            // Those of several pieces are put together, the others stay where they are.
+            if at == 0 && last {
+                bytes.shrink_to_fit();
+                whole = bytes;
+            } else {
+                whole.extend(bytes);
+            }
             if last {
-                columns[column].start = text.len();
-                STANDARD.encode_string(&whole, &mut text);
-                columns[column].length = text.len() - columns[column].start;
-                whole.clear();
+                let length = characters(whole.len());
+                (columns[column].start, columns[column].length) = (start, length);
+                start += length;
+                text.push(std::mem::take(&mut whole));
             }
         }
         Ok(Packed { columns, text })
@@ -315,6 +383,8 @@ fn deflated(bytes: &[u8], last: bool, level: u32) -> io::Result<Vec<u8>> {
         let status = encoder.compress_vec(rest, &mut out, flush).map_err(io::Error::other)?;
         // Whatever did not fit is still in the encoder if there is no room left.
         if status == Status::StreamEnd || (!last && out.len() < out.capacity()) {
+            // It stays until all is done.
+            out.shrink_to_fit();
             return Ok(out);
         }
         out.reserve(bytes.len() / 4 + ROOM);
@@ -333,7 +403,7 @@ mod tests {
 
     fn unpack(pack: &Packed, name: &str) -> Vec<i128> {
         let column = pack.columns.iter().find(|column| column.name == name).unwrap();
-        let text = &pack.text[column.start..column.start + column.length];
+        let text = &pack.text.whole()[column.start..column.start + column.length];
         let packed = STANDARD.decode(text).unwrap();
         let mut bytes = Vec::new();
         flate2::read::DeflateDecoder::new(&packed[..]).read_to_end(&mut bytes).unwrap_or_default();

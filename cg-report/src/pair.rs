@@ -21,7 +21,7 @@ type Body = Vec<(u32, i64)>;
 const LEAST: usize = 4;
 
 /// For each object the one of the same file name, if that is there once among `known`.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Objects {
     known: BTreeMap<Vec<u8>, Vec<Vec<u8>>>,
 }
@@ -104,8 +104,8 @@ fn unique<K: std::hash::Hash + Eq>(
 fn bodies(detail: &Detail) -> HashMap<FunctionId, Body> {
     let mut lines: HashMap<FunctionId, BTreeMap<u32, i64>> = HashMap::new();
     for row in &detail.rows {
-        let cost = lines.entry(row.function).or_default().entry(row.at.place.line).or_default();
-        *cost = cost.saturating_add(detail.row_costs(row).first().copied().unwrap_or(0));
+        let cost = lines.entry(row.function).or_default().entry(row.at().place.line).or_default();
+        *cost = cost.saturating_add(detail.row_cost(row, 0));
     }
     let body = |lines: BTreeMap<u32, i64>| {
         let first = lines.keys().next().copied().unwrap_or(0);

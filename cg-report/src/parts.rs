@@ -7,30 +7,30 @@ use std::io;
 
 use cg_model::{CallSite, Detail, JumpSite, Row};
 
-use crate::pack::Pack;
-use crate::side::Shown;
+use crate::pack::{Pack, Shown};
 
 /// Packs parts of a side; nothing if there is but one.
 pub(crate) fn pack(pack: &mut Pack, whole: &Detail, parts: &[Detail], events: &[Shown]) -> io::Result<()> {
     if parts.is_empty() {
         return Ok(());
     }
-    let key = |row: &Row| (row.function, row.at);
+    let key = |row: &Row| (row.function, row.at());
     places(pack, "row", parts.iter().map(|part| find(&whole.rows, &part.rows, key)))?;
-    let key = |call: &CallSite| (call.function, call.at, call.callee);
+    let key = |call: &CallSite| (call.function, call.at(), call.callee);
     places(pack, "call", parts.iter().map(|part| find(&whole.calls, &part.calls, key)))?;
-    let key = |jump: &JumpSite| (jump.function, jump.at, jump.target_function, jump.target, jump.executed.is_some());
+    let key =
+        |jump: &JumpSite| (jump.function, jump.at(), jump.target_function, jump.target(), jump.executed().is_some());
     places(pack, "jump", parts.iter().map(|part| find(&whole.jumps, &part.jumps, key)))?;
     for Shown { event, number } in events {
-        let rows = parts.iter().flat_map(|part| part.rows.iter().map(|row| part.row_costs(row)[*event]));
+        let rows = parts.iter().flat_map(|part| part.rows.iter().map(|row| part.row_cost(row, *event)));
         pack.costs(format!("part.row.cost.{number}"), rows)?;
-        let calls = parts.iter().flat_map(|part| part.calls.iter().map(|call| part.call_costs(call)[*event]));
+        let calls = parts.iter().flat_map(|part| part.calls.iter().map(|call| part.call_cost(call, *event)));
         pack.costs(format!("part.call.cost.{number}"), calls)?;
     }
     let jumps = parts.iter().flat_map(|part| &part.jumps);
     pack.numbers("part.call.count", parts.iter().flat_map(|part| &part.calls).map(|call| call.count))?;
     pack.numbers("part.jump.taken", jumps.clone().map(|jump| jump.taken))?;
-    pack.numbers("part.jump.executed", jumps.map(|jump| jump.executed.unwrap_or(0)))
+    pack.numbers("part.jump.executed", jumps.map(|jump| jump.executed().unwrap_or(0)))
 }
 
 /// Where entries of a part stand in the sum; both are in the same order, and the sum has them all.

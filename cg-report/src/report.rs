@@ -5,22 +5,100 @@ use cg_format::callgrind::{FileId, Names, ObjectId};
 use cg_format::show::commas;
 use cg_model::UNKNOWN;
 
-use crate::code::Found;
+use crate::code::{Executed, Found};
 use crate::head::{Head, Warning};
 use crate::html::Page;
 use crate::load::{Loaded, Side, packing};
 use crate::names::last;
 use crate::options::{Code, Options, Sources};
-use crate::pack::Pack;
-use crate::side::Shown;
-use crate::{code, parts, side, sources};
+use crate::pack::{Pack, Shown};
+use crate::{code, formula, parts, side, sources};
 
 /// Rows of the table for browsers without scripts.
 const TOP: usize = 50;
 
-/// Makes the page.
-pub(crate) fn page(options: &Options, loaded: &Loaded) -> anyhow::Result<Page> {
+/// Events of the report.
+struct Events {
+    /// Those of the new side that are shown, in their order.
+    show: Vec<usize>,
+    /// The one that it begins with: a place among those, and then among formulas.
+    sort: usize,
+    /// The one by which things are chosen.
+    primary: usize,
+}
+
+/// Makes the page. What happened where is gone afterwards: it is most of what there is in memory, and packed by then.
+pub(crate) fn page(options: &Options, loaded: &mut Loaded) -> anyhow::Result<Page> {
     let Loaded { names, sides, renamed } = loaded;
+    let names = &*names;
+    let inputs: usize =
+        sides.iter().map(|side| side.runs.as_ref().map_or(side.inputs.len(), |runs| runs.all.len())).sum();
+    if options.label.len() > inputs {
+        bail!("--label: there are {} names of {inputs} profiles", options.label.len());
+    }
+    let Events { show, sort, primary } = events(options, sides)?;
+    let mut pack = Pack::new().context("cannot start threads that compress")?;
+    pack_names(&mut pack, names).map_err(packing)?;
+    let shown: Vec<Shown> = show.iter().map(|event| Shown { event: *event, number: *event }).collect();
+    let new = &sides[0];
+    let incomplete = side::pack(&mut pack, new, "", &shown).map_err(packing)?;
+    parts::pack(&mut pack, &new.detail, &new.parts, &shown).map_err(packing)?;
+    let mut base_totals = Vec::new();
+    let mut other_events = None;
+    if let Some(base) = sides.get(1) {
+        let own = &new.model.events;
+        let place = |event: &usize| base.model.events.iter().position(|name| *name == own[*event]);
+        let shown: Vec<Shown> =
+            show.iter().filter_map(|event| Some(Shown { event: place(event)?, number: *event })).collect();
+        side::pack(&mut pack, base, "b.", &shown).map_err(packing)?;
+        base_totals = shown.iter().map(|shown| base.model.total.cost.value(shown.event)).collect();
+        other_events = uncommon(own, &base.model.events);
+    }
+    let embeds = options.source == Sources::Embed && !options.redact;
+    let texts = if embeds {
+        sources::pack(&mut pack, names, new, primary, &options.include, options.source_limit).map_err(packing)?
+    } else {
+        Vec::new()
+    };
+    let mut warnings = warnings(names, new, primary, incomplete, &texts);
+    warnings.extend(other_events);
+    sides.iter_mut().for_each(Side::forget_calls);
+    let objects = if options.code == Code::None || options.redact {
+        Vec::new()
+    } else {
+        let executed = Executed::of(names, &sides[0], primary, options.code == Code::All);
+        sides.iter_mut().for_each(Side::forget_rows);
+        code::pack(&mut pack, names, &executed, options.root.as_deref()).map_err(packing)?
+    };
+    sides.iter_mut().for_each(Side::forget_rows);
+    let new = &sides[0];
+    warnings.extend(changed(names, &objects));
+    let title = title(options, new);
+    let packed = pack.finish().map_err(packing)?;
+    let head = Head {
+        title: &title,
+        names,
+        sides,
+        base_totals: &base_totals,
+        renamed,
+        show: &show,
+        formulas: &options.event,
+        labels: &options.label,
+        separate: options.separate,
+        sort,
+        sources: &texts,
+        embeds,
+        objects: &objects,
+        redacted: options.redact,
+        warnings: &warnings,
+        columns: &packed.columns,
+    };
+    let head = head.json();
+    Ok(Page { head, data: packed.text, table: table(new, primary), title })
+}
+
+/// Which events are shown, as options say.
+fn events(options: &Options, sides: &[Side]) -> anyhow::Result<Events> {
     let new = &sides[0];
     let events = &new.model.events;
     let at = |option: &str, name: &str| {
@@ -43,66 +121,21 @@ pub(crate) fn page(options: &Options, loaded: &Loaded) -> anyhow::Result<Page> {
             base.model.events.join(" ")
         );
     }
-    let sort = match options.sort.as_deref().map(|name| at("--sort", name)).transpose()? {
-        Some(event) => match show.iter().position(|shown| *shown == event) {
+    let names: Vec<String> = show.iter().map(|event| events[*event].clone()).collect();
+    let known = formula::known(&names, &options.event)?;
+    let sort = match options.sort.as_deref() {
+        Some(name) => match known.iter().position(|(known, _)| known == name) {
             Some(place) => place,
-            None => bail!("--sort event `{}` is not among those of --show", events[event]),
+            None => bail!("--sort event `{}` is not among those of --show", events[at("--sort", name)?]),
         },
         None => 0,
     };
-    let Some(primary) = show.get(sort).copied() else {
-        match base {
-            Some(base) => bail!("{} and {} have no event in common", new.model.input, base.model.input),
-            None => bail!("{}: it counts no events", new.model.input),
-        }
-    };
-    let mut pack = Pack::new().context("cannot start threads that compress")?;
-    pack_names(&mut pack, names).map_err(packing)?;
-    let shown: Vec<Shown> = show.iter().map(|event| Shown { event: *event, number: *event }).collect();
-    let incomplete = side::pack(&mut pack, new, "", &shown).map_err(packing)?;
-    parts::pack(&mut pack, &new.detail, &new.parts, &shown).map_err(packing)?;
-    let mut base_totals = Vec::new();
-    if let Some(base) = base {
-        let place = |event: &usize| base.model.events.iter().position(|name| *name == events[*event]);
-        let shown: Vec<Shown> =
-            show.iter().filter_map(|event| Some(Shown { event: place(event)?, number: *event })).collect();
-        side::pack(&mut pack, base, "b.", &shown).map_err(packing)?;
-        base_totals = shown.iter().map(|shown| base.model.total.cost.value(shown.event)).collect();
+    // What is chosen by cost is chosen by an event of the profile.
+    match (show.get(sort).or(show.first()).copied(), base) {
+        (Some(primary), _) => Ok(Events { show, sort, primary }),
+        (None, Some(base)) => bail!("{} and {} have no event in common", new.model.input, base.model.input),
+        (None, None) => bail!("{}: it counts no events", new.model.input),
     }
-    let embeds = options.source == Sources::Embed && !options.redact;
-    let texts = if embeds {
-        sources::pack(&mut pack, names, new, primary, &options.include, options.source_limit).map_err(packing)?
-    } else {
-        Vec::new()
-    };
-    let objects = if options.code == Code::None || options.redact {
-        Vec::new()
-    } else {
-        code::pack(&mut pack, names, new, primary, options.code == Code::All, options.root.as_deref())
-            .map_err(packing)?
-    };
-    let mut warnings = warnings(names, new, primary, incomplete, &texts);
-    warnings.extend(base.and_then(|base| uncommon(&new.model.events, &base.model.events)));
-    warnings.extend(changed(names, &objects));
-    let title = title(options, new);
-    let packed = pack.finish().map_err(packing)?;
-    let head = Head {
-        title: &title,
-        names,
-        sides,
-        base_totals: &base_totals,
-        renamed,
-        show: &show,
-        sort,
-        sources: &texts,
-        embeds,
-        objects: &objects,
-        redacted: options.redact,
-        warnings: &warnings,
-        columns: &packed.columns,
-    };
-    let head = head.json();
-    Ok(Page { head, data: packed.text, table: table(new, primary), title })
 }
 
 /// What the window is called: the program that ran, or the profile.
@@ -180,7 +213,7 @@ fn warnings(
     let total = side.model.total.cost.value(event);
     let costs = |wanted: &dyn Fn(&cg_model::Row) -> bool| {
         let rows = side.detail.rows.iter().filter(|row| wanted(row));
-        rows.fold(0_i128, |sum, row| sum + i128::from(side.detail.row_costs(row)[event]))
+        rows.fold(0_i128, |sum, row| sum + i128::from(side.detail.row_cost(row, event)))
     };
     if total == 0 {
         warn("zero", format!("Nothing was counted: the total of {name} is 0."));
@@ -206,7 +239,7 @@ fn warnings(
             ),
         );
     }
-    let unknown = costs(&|row| row.at.place.line == 0 || names.file_name(row.at.file) == UNKNOWN);
+    let unknown = costs(&|row| row.at().place.line == 0 || names.file_name(row.at().file) == UNKNOWN);
     if total > 0 && unknown * 2 > i128::from(total) {
         let percent = unknown as f64 * 100.0 / total as f64;
         warn(
@@ -214,6 +247,17 @@ fn warnings(
             format!(
                 "{percent:.0} % of {name} have no source line. Build the program with -g, and install debug symbols of \
                  its libraries."
+            ),
+        );
+    }
+    if let Some(rest) = side.chains.as_ref().and_then(|chains| chains.rest.get(event)).filter(|rest| **rest != 0) {
+        let percent = *rest as f64 * 100.0 / total.max(1) as f64;
+        warn(
+            "chains",
+            format!(
+                "{} {name} ({percent:.2} %) are in no chain of calls, as when there are more of them than --context-limit \
+                 allows: they stand as functions of which no caller is known.",
+                commas(*rest)
             ),
         );
     }

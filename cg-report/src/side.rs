@@ -6,17 +6,10 @@
 use std::io;
 
 use cg_format::callgrind::FunctionId;
-use cg_model::{Cost, Entry, Link};
+use cg_model::{CallSite, Cost, Entry, Link};
 
 use crate::load::Side;
-use crate::pack::Pack;
-
-/// An event of a side, and the number that its columns have: the event's number on the new side.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Shown {
-    pub(crate) event: usize,
-    pub(crate) number: usize,
-}
+use crate::pack::{Pack, Shown};
 
 /// The function has rows of self cost; others are only called.
 const HAS_ROWS: u64 = 1;
@@ -40,10 +33,14 @@ pub(crate) fn pack(pack: &mut Pack, side: &Side, prefix: &str, events: &[Shown])
     pack.close(name("arc.to"), column(&links, |link| link.callee as u64))?;
     pack.numbers(name("arc.count"), column(&links, |link| link.count))?;
     pack.numbers(name("arc.within"), column(&links, |link| u64::from(link.cost.is_none())))?;
-    for (Shown { number, .. }, costs) in arc_costs(side, &links, events) {
-        pack.costs(name(&format!("arc.cost.{number}")), costs.into_iter())?;
-    }
+    pack_arc_costs(pack, side, prefix, &links, events)?;
     details(pack, side, prefix, functions, events)?;
+    if let Some(chains) = &side.chains {
+        chains.pack(pack, prefix, events)?;
+    }
+    if let Some(runs) = &side.runs {
+        runs.pack(pack, prefix, events)?;
+    }
     Ok(incomplete)
 }
 
@@ -54,17 +51,31 @@ fn links(all: &[Link], functions: usize) -> Vec<&Link> {
     links
 }
 
-/// What calls cost, also those within cycles: the page needs that to follow paths, and says that it is no sum.
-fn arc_costs(side: &Side, links: &[&Link], events: &[Shown]) -> Vec<(Shown, Vec<i64>)> {
-    let mut costs: Vec<(Shown, Vec<i64>)> = events.iter().map(|event| (*event, vec![0; links.len()])).collect();
-    for call in &side.detail.calls {
+/// Which link each call belongs to; the number of links for those that are none.
+fn links_of_calls(side: &Side, links: &[&Link]) -> Vec<u32> {
+    let link = |call: &CallSite| {
         let ends = (call.function.index(), call.callee.index());
-        let Ok(at) = links.binary_search_by_key(&ends, |link| (link.caller, link.callee)) else { continue };
-        let row = side.detail.call_costs(call);
-        // Calls outside of cycles were added up without a fault by the model.
-        costs.iter_mut().for_each(|(shown, costs)| costs[at] = costs[at].saturating_add(row[shown.event]));
+        let found = links.binary_search_by_key(&ends, |link| (link.caller, link.callee));
+        u32::try_from(found.unwrap_or(links.len())).unwrap_or(u32::MAX)
+    };
+    side.detail.calls.iter().map(link).collect()
+}
+
+/// What calls cost, also those within cycles: the page needs that to follow paths, and says that it is no sum. One event at a time: there
+/// may be millions of calls.
+fn pack_arc_costs(pack: &mut Pack, side: &Side, prefix: &str, links: &[&Link], events: &[Shown]) -> io::Result<()> {
+    let of = links_of_calls(side, links);
+    for Shown { event, number } in events {
+        let mut costs = vec![0_i64; links.len()];
+        for (call, at) in side.detail.calls.iter().zip(&of) {
+            if let Some(cost) = costs.get_mut(*at as usize) {
+                // Calls outside of cycles were added up without a fault by the model.
+                *cost = cost.saturating_add(side.detail.call_cost(call, *event));
+            }
+        }
+        pack.costs(format!("{prefix}arc.cost.{number}"), costs.into_iter())?;
     }
-    costs
+    Ok(())
 }
 
 fn entries(pack: &mut Pack, prefix: &str, own: &[Entry], links: &[&Link], events: &[Shown]) -> io::Result<usize> {
@@ -107,36 +118,36 @@ fn details(pack: &mut Pack, side: &Side, prefix: &str, functions: usize, events:
     let name = |what: &str| format!("{prefix}{what}");
     let of = |function: FunctionId| function.index();
     pack.close(name("row.from"), offsets(functions, detail.rows.iter().map(|row| of(row.function))))?;
-    pack.close(name("row.file"), column(&detail.rows, |row| row.at.file.index() as u64))?;
-    pack.close(name("row.line"), column(&detail.rows, |row| u64::from(row.at.place.line)))?;
+    pack.close(name("row.file"), column(&detail.rows, |row| row.at().file.index() as u64))?;
+    pack.close(name("row.line"), column(&detail.rows, |row| u64::from(row.at().place.line)))?;
     for Shown { event, number } in events {
-        let costs = column(&detail.rows, |row| detail.row_costs(row)[*event]);
+        let costs = column(&detail.rows, |row| detail.row_cost(row, *event));
         pack.costs(name(&format!("row.cost.{number}")), costs)?;
     }
     pack.close(name("call.from"), offsets(functions, detail.calls.iter().map(|call| of(call.function))))?;
-    pack.close(name("call.file"), column(&detail.calls, |call| call.at.file.index() as u64))?;
-    pack.close(name("call.line"), column(&detail.calls, |call| u64::from(call.at.place.line)))?;
+    pack.close(name("call.file"), column(&detail.calls, |call| call.at().file.index() as u64))?;
+    pack.close(name("call.line"), column(&detail.calls, |call| u64::from(call.at().place.line)))?;
     pack.close(name("call.to"), column(&detail.calls, |call| of(call.callee) as u64))?;
     pack.numbers(name("call.count"), column(&detail.calls, |call| call.count))?;
     for Shown { event, number } in events {
-        let costs = column(&detail.calls, |call| detail.call_costs(call)[*event]);
+        let costs = column(&detail.calls, |call| detail.call_cost(call, *event));
         pack.costs(name(&format!("call.cost.{number}")), costs)?;
     }
     let jumps = &detail.jumps;
     pack.close(name("jump.from"), offsets(functions, jumps.iter().map(|jump| of(jump.function))))?;
-    pack.close(name("jump.file"), column(jumps, |jump| jump.at.file.index() as u64))?;
-    pack.close(name("jump.line"), column(jumps, |jump| u64::from(jump.at.place.line)))?;
+    pack.close(name("jump.file"), column(jumps, |jump| jump.at().file.index() as u64))?;
+    pack.close(name("jump.line"), column(jumps, |jump| u64::from(jump.at().place.line)))?;
     pack.close(name("jump.tofn"), column(jumps, |jump| of(jump.target_function) as u64))?;
-    pack.close(name("jump.tofile"), column(jumps, |jump| jump.target.file.index() as u64))?;
-    pack.close(name("jump.toline"), column(jumps, |jump| u64::from(jump.target.place.line)))?;
+    pack.close(name("jump.tofile"), column(jumps, |jump| jump.target().file.index() as u64))?;
+    pack.close(name("jump.toline"), column(jumps, |jump| u64::from(jump.target().place.line)))?;
     pack.numbers(name("jump.taken"), column(jumps, |jump| jump.taken))?;
-    pack.numbers(name("jump.executed"), column(jumps, |jump| jump.executed.unwrap_or(0)))?;
-    pack.numbers(name("jump.cond"), column(jumps, |jump| u64::from(jump.executed.is_some())))?;
+    pack.numbers(name("jump.executed"), column(jumps, |jump| jump.executed().unwrap_or(0)))?;
+    pack.numbers(name("jump.cond"), column(jumps, |jump| u64::from(jump.executed().is_some())))?;
     if detail.addresses {
-        pack.close(name("row.addr"), column(&detail.rows, |row| row.at.place.addr))?;
-        pack.close(name("call.addr"), column(&detail.calls, |call| call.at.place.addr))?;
-        pack.close(name("jump.addr"), column(jumps, |jump| jump.at.place.addr))?;
-        pack.close(name("jump.toaddr"), column(jumps, |jump| jump.target.place.addr))?;
+        pack.close(name("row.addr"), column(&detail.rows, |row| row.at().place.addr))?;
+        pack.close(name("call.addr"), column(&detail.calls, |call| call.at().place.addr))?;
+        pack.close(name("jump.addr"), column(jumps, |jump| jump.at().place.addr))?;
+        pack.close(name("jump.toaddr"), column(jumps, |jump| jump.target().place.addr))?;
     }
     Ok(())
 }

@@ -56,8 +56,8 @@ pub(crate) fn pack(
 ) -> io::Result<Vec<(FileId, State)>> {
     let mut costs: HashMap<FileId, i64> = HashMap::new();
     for row in &side.detail.rows {
-        let cost = costs.entry(row.at.file).or_default();
-        *cost = cost.saturating_add(side.detail.row_costs(row).get(event).copied().unwrap_or(0));
+        let cost = costs.entry(row.at().file).or_default();
+        *cost = cost.saturating_add(side.detail.row_cost(row, event));
     }
     let mut files: Vec<(FileId, i64)> = costs.into_iter().collect();
     files.sort_by_key(|(file, cost)| (std::cmp::Reverse(*cost), names.file_name(*file)));

@@ -5,6 +5,7 @@ use std::fmt;
 use anyhow::Context;
 use cg_format::show::{commas, percent};
 
+use crate::formula::{self, Formula};
 use crate::load::Side;
 use crate::options::Bound;
 
@@ -27,16 +28,20 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The bounds that were exceeded.
-pub(crate) fn verdicts(sides: &[Side], bounds: &[Bound]) -> anyhow::Result<Vec<Verdict>> {
+/// The bounds that were exceeded; events may be formulas.
+pub(crate) fn verdicts(sides: &[Side], bounds: &[Bound], formulas: &[Formula]) -> anyhow::Result<Vec<Verdict>> {
     let [new, base] = sides else { return Ok(Vec::new()) };
     let total = |side: &Side, name: &str| {
-        let at = side.model.events.iter().position(|event| event == name);
-        let at = at.with_context(|| {
+        let cost = |at: usize| side.model.total.cost.value(at);
+        if let Some(at) = side.model.events.iter().position(|event| event == name) {
+            return anyhow::Ok(i128::from(cost(at)));
+        }
+        let known = formula::known(&side.model.events, formulas)?;
+        let (_, terms) = known.iter().find(|(known, _)| known == name).with_context(|| {
             let events = side.model.events.join(" ");
             format!("{}: --fail-above event `{name}` did not appear in input: it has {events}", side.model.input)
         })?;
-        anyhow::Ok(i128::from(side.model.total.cost.value(at)))
+        Ok(terms.value(cost).round() as i128)
     };
     let mut failed = Vec::new();
     for bound in bounds {

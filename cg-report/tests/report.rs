@@ -339,8 +339,108 @@ fn sides_with_different_events_are_compared_by_those_they_share() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("new and none have no event in common"));
     let output = run(folder.path(), &["new", "--base=base", "--show=Dr", "-o", "-"]);
     assert!(String::from_utf8_lossy(&output.stderr).contains("`Dr` is not in the base: it has Ir Bc"));
-    let output = run(folder.path(), &["new", "new", "--base=base", "-o", "-"]);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("--base compares one profile with one other"));
+    let output = run(folder.path(), &["new", "none", "--base=base", "-o", "-"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("so they are no runs of one thing: `Dr Ir` and `Xy`"));
+}
+
+/// The head of a report as one line.
+fn flat(page: &str) -> String {
+    element(page, "head").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn of_several_runs_the_one_in_the_middle_is_shown_with_all_totals() {
+    let folder = tempfile::tempdir().unwrap();
+    for cost in [100, 70, 80, 40, 45] {
+        fs::write(folder.path().join(format!("r{cost}")), format!("events: Ir\nfl=a\nfn=f\n1 {cost}\n")).unwrap();
+    }
+    let report = |arguments: &[&str]| {
+        let output = run(folder.path(), &[arguments, &["-o", "-"]].concat());
+        (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (status, page, said) =
+        report(&["r100", "r70", "r80", "--base=r40", "--base=r45", "--label=one", "--fail-above=Ir:99"]);
+    let head = flat(&page);
+    for wanted in [
+        "\"totals\": [ \"80\" ]",
+        "\"totals\": [ \"40\" ]",
+        "\"shown\": 2, \"runs\": [ { \"name\": \"one\", \"totals\": [ \"100\" ] }, { \"name\": \"r70\", \"totals\": [ \"70\" ] }",
+        "\"shown\": 0, \"runs\": [ { \"name\": \"r40\", \"totals\": [ \"40\" ] }",
+        "\"run.incl.least.0\"",
+        "\"b.run.self.most.0\"",
+    ] {
+        assert!(head.contains(wanted), "{wanted} in {head}");
+    }
+    // Bounds are of what is shown: from 40 to 80.
+    assert_eq!((status, said.as_str()), (Some(3), "cg_report: Ir grew by 100.00%, from 40 to 80: more than 99%\n"));
+    assert!(!flat(&report(&["r100", "--base=r40"]).1).contains("run.incl"), "one run is no runs");
+}
+
+#[test]
+fn profiles_are_switched_between_and_have_labels_where_that_is_wanted() {
+    let exact = path("exact.cg");
+    let head = flat(&page(&[&exact, &path("exact-new.cg"), "--separate", "--label=before", "--label=after"]));
+    assert!(
+        head.contains("\"separate\": true")
+            && head.contains("\"name\": \"before\"")
+            && head.contains("\"name\": \"after\"")
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(folder.path(), &[&exact, "--label=a", "--label=b", "-o-"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--label: there are 2 names of 1 profiles"));
+    let output = run(folder.path(), &[&exact, "--separate", "-o-"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--separate: there is one profile"));
+    let base = format!("--base={exact}");
+    assert_eq!(run(folder.path(), &[&exact, &exact, "--separate", &base]).status.code(), Some(2), "usage");
+}
+
+#[test]
+fn formulas_are_events_of_the_report_and_of_bounds() {
+    let exact = path("exact.cg");
+    let head = flat(&page(&[&exact, "--event=Work=Ir + 3 Dr", "--event=More = 2 Work - Ir", "--sort=More"]));
+    assert!(head.contains("{ \"name\": \"Work\", \"formula\": \"Ir + 3 Dr\" }"), "{head}");
+    assert!(head.contains("\"primary\": 3,"), "it begins with the fourth of Ir, Dr, Work and More: {head}");
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(folder.path(), &[&exact, "--event=Work=Ir + 3 Dx", "-o-"]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let wanted = "cg_report: error: --event Work: there is no event Dx: it has Ir Dr\n  Ir + 3 Dx\n         ^\n";
+    assert_eq!((output.status.code(), told.as_str()), (Some(1), wanted));
+    let output = run(folder.path(), &[&exact, "--event=Ir=2 Dr", "-o-"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--event Ir: there is an event of this name"));
+    assert_eq!(run(folder.path(), &[&exact, "--event=Ir"]).status.code(), Some(2), "usage");
+    // 1000 + 3 * 100 before; Ir and Dr of both grew by 15 %.
+    let base = format!("--base={exact}");
+    let arguments = [&path("exact-new.cg"), &base, "--event=Work=Ir + 3 Dr", "--fail-above=Work:14", "-o", "out.html"];
+    let output = run(folder.path(), &arguments);
+    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("Work grew by"));
+}
+
+#[test]
+fn chains_of_calls_are_columns_also_of_parts_and_what_is_in_none_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let part = |chains: &str| format!("events: Ir\nfl=a\nfn=main\n1 10\nfn=leaf\n2 30\n{chains}totals: 40\n");
+    let all = "#chains: 2\n#fl=a\n#fn=main\n#fn=leaf\n#c=0 0 0 10\n#c=1 1 3 30\n";
+    let some = "#chains: 2\n#fl=a\n#fn=main\n#fn=leaf\n#c=0 0 0 10\n#c=1 1 3 5\n";
+    fs::write(folder.path().join("all"), part(all)).unwrap();
+    fs::write(folder.path().join("two"), format!("part: 1\n{}part: 2\n{}", part(all), part(some))).unwrap();
+    fs::write(folder.path().join("none"), part("")).unwrap();
+    let head = |arguments: &[&str]| {
+        let output = run(folder.path(), &[arguments, &["-o", "-"]].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        flat(&String::from_utf8(output.stdout).unwrap())
+    };
+    let whole = head(&["all"]);
+    assert!(
+        whole.contains("\"chain.depth\"") && !whole.contains("part.chain") && !whole.contains("\"chains\""),
+        "{whole}"
+    );
+    let parts = head(&["two"]);
+    assert!(parts.contains("\"part.chain.cost.0\""));
+    assert!(parts.contains("25 Ir (31.25 %) are in no chain of calls"), "{parts}");
+    assert!(!head(&["none"]).contains("chain.depth"));
+    let both = head(&["all", "--base=all"]);
+    assert!(both.contains("\"b.chain.cost.0\""));
 }
 
 /// A server that is ended with the test.

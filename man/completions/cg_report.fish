@@ -1,6 +1,9 @@
 complete -c cg_report -s o -l output -d 'Where to write the report; - is standard output [default: the first profile\'s name with .html]' -r
 complete -c cg_report -l serve -d 'Serve the report from this machine alone, at an address that nobody can guess, instead of writing a file: parts of it are sent when they are looked at, so that there is no limit to its size [default: any free port]' -r
-complete -c cg_report -l base -d 'Compare with this profile: everything in the report is then told of both, and as a difference' -r
+complete -c cg_report -l live -d 'Serve a report of a run of grind that goes on, by its process: it begins with a part that the run is asked to write, and grows by each further one, which the page can ask for' -r
+complete -c cg_report -l base -d 'Compare with this profile: everything in the report is then told of both, and as a difference. Several files on a side are runs of one thing: the one in the middle is shown, with how far the others are from it; may be repeated' -r
+complete -c cg_report -l label -d 'What a profile is called instead of by its file: the first name is the first profile\'s, and so on; may be repeated' -r
+complete -c cg_report -l event -d 'Show an event that is computed from others, such as Work=\'Ir + 10 Bm\'; may be repeated' -r
 complete -c cg_report -l fail-above -d 'Fail, with status 3, if the total of an event grew by more than this percentage since the base; may be repeated' -r
 complete -c cg_report -l show -d 'Show only these events, in this order; others are not in the report' -r
 complete -c cg_report -l sort -d 'The event that the report begins with [default: the first one]' -r
@@ -18,7 +21,8 @@ complete -c cg_report -l parts -d 'Whether parts of profiles, such as dumps and 
 sum\t'Only their sum is in the report'"
 complete -c cg_report -l max-size -d 'Refuse to write a larger report' -r
 complete -c cg_report -l open -d 'Open the report in $BROWSER, or in what xdg-open finds'
-complete -c cg_report -l keep -d 'With --serve: go on when the page has been closed for ten minutes'
+complete -c cg_report -l keep -d 'With --serve or --live: go on when the page has been closed for ten minutes'
+complete -c cg_report -l separate -d 'Do not begin with the sum of several profiles but with the first one; the page switches between them'
 complete -c cg_report -l redact -d 'Leave out sources, folders of files and objects, the command line and descriptions of the run'
 complete -c cg_report -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c cg_report -s V -l version -d 'Print version'

@@ -156,7 +156,12 @@ pub(crate) const AREAS: &[Area] = &[
             &["-p", "cg-control", "--lib"],
         ],
     ),
-    area("page", "the page of cg_report, from the side of Rust", false, &[&["-p", "cg-report"]]),
+    area(
+        "page",
+        "the page of cg_report, from the side of Rust",
+        false,
+        &[&["-p", "cg-report"], &["-p", "grind-tests", "--test", "live"]],
+    ),
     area("cargo", "profiling what cargo runs", false, &[&["-p", "cargo-grind"]]),
     area(
         "control",

@@ -59,6 +59,12 @@ impl Chains {
         Self { width, ..Self::default() }
     }
 
+    /// None, with as many events.
+    #[must_use]
+    pub fn like(&self) -> Self {
+        Self::new(self.width)
+    }
+
     /// All of them, by number.
     #[must_use]
     pub fn all(&self) -> &[Chain] {
@@ -119,15 +125,33 @@ impl Chains {
         total
     }
 
-    /// The chains with how many callers each has, callers before what they call, and what one calls in the order of names.
+    /// The chains with how many callers each has, callers before what they call and all that they call directly behind them; what one
+    /// calls in the order in which it came.
+    #[must_use]
+    pub fn callers_first(&self) -> Vec<(u32, usize)> {
+        let mut order: Vec<u32> = (0..self.chains.len() as u32).collect();
+        order.sort_by_key(|n| self.caller(*n));
+        self.nested(&order)
+    }
+
+    /// The same, but what one calls in the order of names.
     pub(super) fn in_order(&self, names: &Names) -> Vec<(u32, usize)> {
         let mut order: Vec<u32> = (0..self.chains.len() as u32).collect();
-        let key = |n: &u32| self.chains[*n as usize].parent.map_or(0, |parent| u64::from(parent) + 1);
         let name = |n: &u32| names.order(self.chains[*n as usize].function);
-        order.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| name(a).cmp(&name(b))));
-        // Where those begin that a chain calls, by its number and one; 0: that nobody is known to have called.
+        order.sort_by(|a, b| self.caller(*a).cmp(&self.caller(*b)).then_with(|| name(a).cmp(&name(b))));
+        self.nested(&order)
+    }
+
+    /// The number of a chain's caller and one; 0: nobody is known to have called it.
+    fn caller(&self, chain: u32) -> usize {
+        self.chains[chain as usize].parent.map_or(0, |parent| parent as usize + 1)
+    }
+
+    /// Puts chains that are in the order of their callers behind those.
+    fn nested(&self, order: &[u32]) -> Vec<(u32, usize)> {
+        // Where those begin that a chain calls, by its number and one.
         let mut first = vec![0usize; self.chains.len() + 2];
-        order.iter().for_each(|n| first[key(n) as usize + 1] += 1);
+        order.iter().for_each(|n| first[self.caller(*n) + 1] += 1);
         for at in 1..first.len() {
             first[at] += first[at - 1];
         }
@@ -139,6 +163,20 @@ impl Chains {
             waiting.extend(called(n as usize + 1).map(|n| (n, depth + 1)));
         }
         sorted
+    }
+
+    /// Adds what another profile says, whose functions have these numbers here.
+    ///
+    /// # Errors
+    /// As [`Chains::add`].
+    pub fn append(&mut self, other: &Self, functions: &[FunctionId]) -> Result<(), TooLarge> {
+        let mut numbers: Vec<u32> = Vec::with_capacity(other.chains.len());
+        for (n, chain) in (0..).zip(&other.chains) {
+            let parent = chain.parent.map(|parent| numbers[parent as usize]);
+            let function = functions[chain.function.index()];
+            numbers.push(self.add(Chain { parent, function, calls: chain.calls }, other.costs(n))?);
+        }
+        Ok(())
     }
 
     /// The functions of chains in that order, each once.
@@ -251,6 +289,25 @@ mod tests {
         assert_eq!((one.chains().all().len(), one.chains().costs(0)), (before, &[121, 0][..]));
         assert_ne!(one.chains(), two.chains());
         assert_eq!(one.add_chain(root, &[i64::MAX]), Err(TooLarge));
+    }
+
+    #[test]
+    fn callers_stand_before_what_they_call_and_profiles_are_added_up() {
+        let mut names = Names::default();
+        let part = part(&mut names, &[0, 1, 2]);
+        let chains = part.chains();
+        assert_eq!(chains.callers_first(), [(0, 0), (1, 1), (2, 1), (3, 2), (4, 1)]);
+        // Elsewhere two of the functions have each other's numbers.
+        let functions: Vec<FunctionId> = names.functions().collect();
+        let map = [functions[1], functions[0], functions[2]];
+        let mut sum = Chains::new(2);
+        sum.append(chains, &functions).unwrap();
+        sum.append(chains, &functions).unwrap();
+        assert_eq!((sum.all().len(), sum.total()), (5, vec![312, 10]));
+        assert_eq!((sum.all()[1].calls, sum.costs(1)), (20, &[60, 8][..]));
+        sum.append(chains, &map).unwrap();
+        assert_eq!((sum.all().len(), sum.total()), (10, vec![468, 15]));
+        assert_eq!(sum.all()[sum.all().len() - 1].function, functions[2]);
     }
 
     #[test]

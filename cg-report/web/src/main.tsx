@@ -6,6 +6,7 @@ import { SCHEMA, type Head } from "./data/head.ts";
 import { Model } from "./data/model.ts";
 import { Pack, served } from "./data/pack.ts";
 import { note, open, short, theme } from "./state/store.ts";
+import { follow } from "./state/live.ts";
 import { colouring } from "./ui/colours.ts";
 import { layoutSizes, Shell } from "./ui/shell.tsx";
 import { sorry } from "./ui/sorry.ts";
@@ -53,9 +54,9 @@ async function start() {
     const text = (id: string) => document.getElementById(id)?.textContent ?? "";
     const head = JSON.parse(text("head")) as Head;
     if (head.schema !== SCHEMA) { throw new Error(`it has version ${head.schema}, not ${SCHEMA}`); }
-    const below = document.getElementById("data")?.dataset.below;
+    const { below, live } = document.getElementById("data")?.dataset ?? {};
     const pack = new Pack(head, below ? served(below) : text("data"));
-    if (below) { sayAlive(); }
+    if (live) { follow(Number(live)); } else if (below) { sayAlive(); }
     const report = await Model.open(pack);
     await open(report);
     // What a comparison is about comes first.

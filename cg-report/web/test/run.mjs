@@ -1,7 +1,7 @@
 // Runs the tests: `unit`, `browser`, or both. Reports are made by the program first; what is TypeScript is bundled.
 import { build } from "esbuild";
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 
@@ -15,9 +15,11 @@ try {
     const env = { ...process.env };
     env.CG_REPORT ??= join(root, "target/debug/cg_report");
     env.CALLGRIND_ANNOTATE ??= join(root, "target/debug/callgrind_annotate");
-    for (const program of [env.CG_REPORT, env.CALLGRIND_ANNOTATE]) {
-        if (!existsSync(program)) { throw new Error(`${program} is not built: cargo build -p cg-report -p callgrind-annotate`); }
+    env.CG_EXPORT ??= join(root, "target/debug/cg_export");
+    for (const program of [env.CG_REPORT, env.CALLGRIND_ANNOTATE, env.CG_EXPORT]) {
+        if (!existsSync(program)) { throw new Error(`${program} is not built: cargo build -p cg-report -p callgrind-annotate -p cg-export`); }
     }
+    env.GRIND ??= join(root, "target/debug/grind");
     env.REPORTS = scratch;
     const data = join(root, "cg-report/tests/data");
     const make = (name, ...profiles) => execFileSync(env.CG_REPORT, ["-o", join(scratch, `${name}.html`), "-I", data,
@@ -34,6 +36,14 @@ try {
     make("inline", "inline.cg");
     make("diff", "new.cg.xz", "--base=base.cg.xz");
     make("exact-diff", "exact-new.cg", "--base=exact.cg");
+    make("chains", "chains.cg.xz");
+    make("chains-two", "chains-two.cg.xz");
+    make("chains-diff", "chains-new.cg.xz", "--base=chains.cg.xz");
+    make("sets", "exact.cg", "exact-new.cg", "--separate", "--label=before", "--label=after", "--event=Work=Ir + 3 Dr");
+    for (const [name, cost] of [["r1", 70], ["r2", 80], ["r3", 100], ["b1", 60], ["b2", 75]]) {
+        writeFileSync(join(scratch, `${name}.cg`), `events: Ir\nfl=a.c\nfn=steady\n1 ${cost}\nfn=grown\n2 ${name.startsWith("r") ? 50 : 20}\n`);
+    }
+    execFileSync(env.CG_REPORT, ["-o", "runs.html", "r1.cg", "r2.cg", "r3.cg", "--base=b1.cg", "--base=b2.cg"], { cwd: scratch });
     if (runs("unit")) {
         const tests = readdirSync("test/unit").filter((file) => file.endsWith(".test.ts"));
         await build({ entryPoints: tests.map((file) => join("test/unit", file)), outdir: scratch, bundle: true, format: "esm",

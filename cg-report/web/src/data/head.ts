@@ -25,6 +25,22 @@ export interface SideInfo {
     /** Decimal, one for each event. */
     totals: string[];
     inputs: Input[];
+    /** All runs of one thing, if there are several; the one that is shown is `shown`. */
+    runs: Run[];
+    shown: number;
+}
+
+/** A run of what is compared. */
+export interface Run {
+    name: string;
+    /** Decimal, one for each event. */
+    totals: string[];
+}
+
+/** An event that is computed from others. */
+export interface FormulaInfo {
+    name: string;
+    formula: string;
 }
 
 /** A part of the new side: a dump, a thread, a file. */
@@ -52,6 +68,10 @@ export interface Head {
     embeds: boolean;
     functions: number;
     events: EventInfo[];
+    formulas: FormulaInfo[];
+    /** Whether the report begins with its first file alone. */
+    separate: boolean;
+    /** A place among events and then formulas. */
     primary: number;
     sides: SideInfo[];
     /** Parts that can be looked at one by one, if there are several. */
@@ -64,4 +84,4 @@ export interface Head {
     columns: Record<string, ColumnInfo>;
 }
 
-export const SCHEMA = 2;
+export const SCHEMA = 3;

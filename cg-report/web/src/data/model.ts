@@ -22,12 +22,14 @@ export interface Source {
     column(name: string): Column | undefined;
     /** A column that is there. */
     now(name: string): Column;
+    /** Whether there is such a column. */
+    has(name: string): boolean;
 }
 
 /** Columns of a side as they stand in the report. */
 function packed(pack: Pack, at: number): Source {
     const prefix = at === 0 ? "" : "b.";
-    return { column: (name) => pack.column(prefix + name), now: (name) => pack.now(prefix + name) };
+    return { column: (name) => pack.column(prefix + name), now: (name) => pack.now(prefix + name), has: (name) => pack.has(prefix + name) };
 }
 
 /** A side: the profile or some of its parts, or the base that it is compared with. */
@@ -53,6 +55,11 @@ export class Side {
 
     now(name: string): Numbers {
         return this.source.now(name).values;
+    }
+
+    /** Whether whole chains of calls were recorded. */
+    get hasChains(): boolean {
+        return this.source.has("chain.depth");
     }
 
     get arcs(): number {
@@ -127,7 +134,7 @@ export class Model {
 
     static async open(pack: Pack): Promise<Model> {
         const first = pack.head.sides.flatMap((_, at) => Side.FIRST.map((name) => (at === 0 ? name : `b.${name}`)));
-        const column = pack.head.events[pack.head.primary].column;
+        const { column } = pack.head.events[pack.head.primary] ?? pack.head.events[0];
         await pack.load("names.fn", "names.file", "names.obj", "fn.file", "fn.obj", "fn.byname", `fn.self.${column}`,
             `fn.incl.${column}`, ...first);
         return new Model(pack);

@@ -14,8 +14,12 @@ export interface PartGroup {
 const several = (head: Head, of: (part: PartInfo) => unknown) => new Set(head.parts.map(of)).size > 1;
 
 function fileOf(head: Head, part: PartInfo): string {
+    return fileName(head, part.input);
+}
+
+function fileName(head: Head, input: number): string {
     const { inputs } = head.sides[0];
-    const name = visible(inputs[part.input]?.name ?? "");
+    const name = visible(inputs[input]?.name ?? "");
     const short = baseName(name);
     return inputs.filter((input) => baseName(visible(input.name)) === short).length > 1 ? name : short;
 }
@@ -58,4 +62,14 @@ export function groupsOf(head: Head, by: PartsBy): PartGroup[] {
         if (known) { known.parts.push(at); } else { groups.set(name, { name, parts: [at] }); }
     });
     return [...groups.values()];
+}
+
+/** The parts of each file. */
+export function partsOfFiles(head: Head): PartGroup[] {
+    return head.sides[0].inputs.map((_, input) => ({ name: fileName(head, input), parts: head.parts.flatMap((part, at) => (part.input === input ? [at] : [])) }));
+}
+
+/** Parts that are shown where nothing else is said; none stands for all. */
+export function partsAtFirst(head: Head): number[] {
+    return head.separate ? partsOfFiles(head)[0]?.parts ?? [] : [];
 }

@@ -132,6 +132,10 @@ class Sum implements Source {
         return this.put(name, values);
     }
 
+    has(name: string): boolean {
+        return this.pack.has(name);
+    }
+
     now(name: string): Column {
         return this.made.get(name) ?? this.column(name) ?? this.pack.now(name);
     }
@@ -150,6 +154,7 @@ class Sum implements Source {
         }
         if (AMOUNT.test(name)) { return this.pack.column(`part.${name}`) && this.amount(name); }
         const [thing, kind, event] = name.split(".");
+        if (thing === "chain" && (kind === "calls" || kind === "cost")) { return this.ofChains(`part.${name}`); }
         if (thing === "arc" && kind === "cost") { return this.gather(this.column(`call.cost.${event}`).values, this.arcOf, this.caller.length); }
         if (thing === "fn" && ["self", "seen", "incl"].includes(kind)) { return this.ofFunctions(kind, event); }
         if (thing === "cy" && (kind === "self" || kind === "incl")) { return this.ofCycles(kind, event); }
@@ -194,6 +199,16 @@ class Sum implements Source {
         const values = this.pack.now(`part.${name}`).values;
         const out = new Float64Array(order.length);
         for (const part of this.chosen) { for (let k = from[part]; k < from[part + 1]; k++) { out[place[index[k]]] += values[k]; } }
+        return out;
+    }
+
+    /** What the chosen parts have of each chain of calls; those of other parts alone have nothing. */
+    private ofChains(name: string): Float64Array | undefined {
+        const columns = [name, "part.chain", "part.chain.from", "chain.fn"].map((wanted) => this.pack.column(wanted)?.values);
+        const [values, index, from, all] = columns;
+        if (!values || !index || !from || !all) { return undefined; }
+        const out = new Float64Array(all.length);
+        for (const part of this.chosen) { for (let k = from[part]; k < from[part + 1]; k++) { out[index[k]] += values[k]; } }
         return out;
     }
 

@@ -46,7 +46,8 @@ export function causesOf(tree: Tree, least: number, calls: (side: number, from: 
         const node = waiting.pop() as number;
         const delta = now[node] - before[node];
         const parent = tree.parent[node];
-        const counts: [number, number] = parent < 0 ? [NaN, NaN] : [calls(0, tree.fn[parent], tree.fn[node]), calls(1, tree.fn[parent], tree.fn[node])];
+        // Of a chain of calls it is known how often that was made, and not only how often its last function calls the next.
+        const counts: [number, number] = parent < 0 ? [NaN, NaN] : tree.calls ? [tree.calls[0][node], tree.calls[1][node]] : [calls(0, tree.fn[parent], tree.fn[node]), calls(1, tree.fn[parent], tree.fn[node])];
         if (parent >= 0 && Math.abs(delta) >= least) {
             if (before[node] === 0 || now[node] === 0) {
                 add(now[node] === 0 ? "gone" : "new", node, delta, counts);
@@ -72,7 +73,7 @@ export function causesOf(tree: Tree, least: number, calls: (side: number, from: 
             const cost = ownNow[node] * share;
             own -= cost;
             inlined.add(child);
-            add("moved", child, cost - before[child], [0, calls(1, tree.fn[node], tree.fn[child])]);
+            add("moved", child, cost - before[child], [0, tree.calls ? tree.calls[1][child] : calls(1, tree.fn[node], tree.fn[child])]);
         }
         if (Math.abs(own) >= least && node > 0) { add(own > 0 ? "dearer" : "cheaper", node, own, counts); } else { thin += own; }
         thin += tree.rest[0][node] - tree.rest[1][node];

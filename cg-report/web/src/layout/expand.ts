@@ -1,4 +1,4 @@
-// Call paths from a root, the most expensive first, as many as can be seen.
+// Call paths from a root, the most expensive first, as many as can be seen: where no chains of calls were recorded (`chains.ts`).
 //
 // A profile without contexts knows what a call of a function costs, but not what it costs when that function was called by a
 // certain other one. At a path with cost c, a function hands each callee the share arc / (self + arcs) of c; callees that are
@@ -136,6 +136,8 @@ export interface Tree {
     cost: number[][];
     /** For each side what it keeps for itself. */
     own: number[][];
+    /** For each side how often it was called there, if that is known. */
+    calls?: number[][];
     /** For each side what it hands to callees that are not nodes, because they are too small. */
     rest: number[][];
     /** How many those are. */
@@ -259,7 +261,7 @@ function near(a: number, b: number): boolean {
     return Math.abs(a - b) <= 1e-9 * Math.max(Math.abs(a), Math.abs(b));
 }
 
-function push(heap: number[], node: number, weight: (node: number) => number) {
+export function push(heap: number[], node: number, weight: (node: number) => number) {
     let at = heap.length;
     heap.push(node);
     while (at > 0) {
@@ -270,7 +272,7 @@ function push(heap: number[], node: number, weight: (node: number) => number) {
     }
 }
 
-function pop(heap: number[], weight: (node: number) => number): number {
+export function pop(heap: number[], weight: (node: number) => number): number {
     const top = heap[0];
     const last = heap.pop() as number;
     if (heap.length === 0) { return top; }

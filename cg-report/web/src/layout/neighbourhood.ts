@@ -1,7 +1,7 @@
 // Which functions a call graph shows: those that cost enough while the active function runs, and the callers that it is
 // reached by. Costs of functions and arcs are sums over call paths, as flame graphs show them.
 
-import { expand, type Flow, type Tree } from "./expand.ts";
+import type { Limits as Bounds, Tree } from "./expand.ts";
 
 export interface Limits {
     /** The least share of the active function's cost that a function must have. */
@@ -43,14 +43,16 @@ export interface Neighbourhood {
     limit: number;
 }
 
-export function neighbourhood(down: Flow[], up: Flow[] | undefined, root: number, functions: number, limits: Limits,
+/** Call paths from the active function, down to callees or up to callers. */
+export type Paths = (limits: Bounds) => Tree;
+
+export function neighbourhood(wholes: number[], down: Paths, up: Paths | undefined, root: number, limits: Limits,
     back: (f: number) => Iterable<number>): Neighbourhood {
-    const sides = down.map((_, side) => side);
-    const whole = Math.max(...down.map((flow) => flow.whole(root)), 1e-12);
-    const budget = 4000;
+    const sides = wholes.map((_, side) => side);
+    const whole = Math.max(...wholes, 1e-12);
     const least = (whole * Math.min(limits.node, limits.arc)) / 40;
-    const below = expand(down, root, functions, { budget, least, depth: limits.callees });
-    const above = up && limits.callers > 0 ? expand(up, root, functions, { budget: 1000, least, depth: limits.callers }) : undefined;
+    const below = down({ budget: 4000, least, depth: limits.callees });
+    const above = up && limits.callers > 0 ? up({ budget: 1000, least, depth: limits.callers }) : undefined;
     let limit = limits.node;
     for (;;) {
         const result = collect(limit);
@@ -65,17 +67,22 @@ export function neighbourhood(down: Flow[], up: Flow[] | undefined, root: number
             const sums = new Map<number, number[]>();
             const selfs = new Map<number, number[]>();
             const exact = new Map<number, boolean>();
+            // What is not expanded may be more of what is shown elsewhere.
+            const levels = upwards ? limits.callers : limits.callees;
+            const complete = tree.calls === undefined
+                || tree.restCount.every((count, node) => (count === 0 && tree.expanded[node]) || tree.depth[node] >= levels);
             for (let node = 0; node < tree.count; node++) {
                 const f = tree.fn[node];
                 const sum = sums.get(f) ?? sides.map(() => 0);
                 const self = selfs.get(f) ?? sides.map(() => 0);
+                const inner = within(tree, node);
                 sides.forEach((side) => {
-                    sum[side] += tree.cost[side][node];
+                    if (!inner) { sum[side] += tree.cost[side][node]; }
                     self[side] += tree.own[side][node];
                 });
                 sums.set(f, sum);
                 selfs.set(f, self);
-                exact.set(f, (exact.get(f) ?? true) && tree.exact[node]);
+                exact.set(f, (exact.get(f) ?? true) && tree.exact[node] && (complete || node === 0));
             }
             const kept = (f: number) => f === root || Math.max(...(sums.get(f) ?? [0])) >= limit * whole;
             for (let node = 0; node < tree.count; node++) {
@@ -93,7 +100,7 @@ export function neighbourhood(down: Flow[], up: Flow[] | undefined, root: number
                 // What both trees know of an arc is the same.
                 if (arcs.has(key) && upwards && below.fn.includes(from) && !arc.back && from !== root) { continue; }
                 sides.forEach((side) => { arc.cost[side] += tree.cost[side][node]; });
-                arc.exact &&= tree.exact[node];
+                arc.exact &&= tree.exact[node] && complete;
                 arcs.set(key, arc);
             }
             // What is left out is counted where it would have been.
@@ -127,4 +134,10 @@ export function neighbourhood(down: Flow[], up: Flow[] | undefined, root: number
         }
         return { root, nodes, arcs: shown, limit };
     }
+}
+
+/** Whether a node is part of another one of its function. */
+function within(tree: Tree, node: number): boolean {
+    for (let at = tree.parent[node]; at >= 0; at = tree.parent[at]) { if (tree.fn[at] === tree.fn[node]) { return true; } }
+    return false;
 }

@@ -15,11 +15,15 @@ export interface Event {
     derived: boolean;
 }
 
-/** The events of a profile, then built-in sums that it has all parts of. */
+/** The events of a profile, those that the report was made with, then built-in sums that it has all parts of. */
 export function eventsOf(model: Model): Event[] {
     const own = model.pack.head.events.map(({ name, meaning, column }): Event => {
         return { name, meaning, terms: [[column, 1]], derived: false };
     });
+    for (const { name, formula } of model.pack.head.formulas) {
+        const result = parse(formula, own);
+        if ("terms" in result) { own.push({ name, meaning: formula, terms: result.terms, derived: true }); }
+    }
     for (const { name, formula, meaning } of BUILT_IN) {
         if (own.some((event) => event.name === name)) { continue; }
         const result = parse(formula, own);

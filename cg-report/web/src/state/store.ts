@@ -3,6 +3,7 @@
 import { batch, computed, effect, signal } from "@preact/signals";
 import { stableId, baseName } from "../data/names.ts";
 import type { Model } from "../data/model.ts";
+import { partsAtFirst } from "../data/partnames.ts";
 import { needed, partsOf } from "../data/parts.ts";
 import { costs, eventsOf, totalOf, type Event } from "./events.ts";
 import { parse } from "./formula.ts";
@@ -212,9 +213,17 @@ function shown(): url.Shown {
         x: [...formulas.value].map(([name, formula]) => `${name}=${formula}`),
         file: file.value >= 0 ? model().files[file.value] : "",
         why: cause.value >= 0 ? String(cause.value) : "",
-        part: url.ranges(chosen.value),
+        part: partText(),
         num: numbering.value === "percent" ? "" : numbering.value,
     };
+}
+
+/** Which parts are shown, unless they are those that are shown at first. */
+function partText(): string {
+    const { head } = model().pack;
+    const text = url.ranges(chosen.value);
+    const first = url.ranges(partsAtFirst(head));
+    return text === first ? "" : text || `1-${head.parts.length}`;
 }
 
 const NUMBERINGS: Numbering[] = ["parent", "absolute", "percall"];
@@ -243,7 +252,8 @@ function restore(hash: string) {
         const known = wanted.path.map(byId);
         path.value = known.includes(WHOLE) ? [] : known;
         file.value = wanted.file ? model().files.indexOf(wanted.file) : -1;
-        choose(url.places(wanted.part, model().pack.head.parts.length));
+        const { head } = model().pack;
+        choose(wanted.part ? url.places(wanted.part, head.parts.length) : partsAtFirst(head));
         cause.value = /^\d+$/.test(wanted.why) ? Number(wanted.why) : -1;
     });
 }
@@ -252,28 +262,64 @@ export function permalink(): string {
     return location.href.replace(/#.*$/, "") + url.encode(shown());
 }
 
+/** Has what the chosen parts need, where some are chosen, so that nobody sees the others first. */
+async function prepared(report: Model) {
+    const { head } = report.pack;
+    const some = url.decode(location.hash).part || head.separate;
+    if (some && head.parts.length > 0) { await report.pack.load(...needed(report.pack)); }
+}
+
+/** Shows a newer report of the same thing; what is seen, by names, stays. */
+export async function reopen(report: Model) {
+    await prepared(report);
+    const hash = url.encode(shown());
+    const kept = { panes: panes.value, query: query.value };
+    batch(() => {
+        ids = undefined;
+        chosen.value = [];
+        active.value = WHOLE;
+        selected.value = WHOLE;
+        path.value = [];
+        file.value = -1;
+        opened.value = report;
+        // Formulas are made anew of the events that there are now.
+        formulas.value = new Map();
+        events.value = eventsOf(report);
+        restore(hash);
+        panes.value = kept.panes;
+        query.value = kept.query;
+    });
+}
+
 /** Opens a report and keeps state and URL together from then on. */
 export async function open(report: Model) {
-    if (url.decode(location.hash).part && report.pack.head.parts.length > 0) { await report.pack.load(...needed(report.pack)); }
+    await prepared(report);
     opened.value = report;
     events.value = eventsOf(report);
     eventAt.value = report.pack.head.primary;
     if (!report.hasCalls) { panes.value = ["overview", "code"]; url.NOTHING.p = ["overview", "code"]; }
     restore(location.hash);
-    let last = active.peek();
+    let last = shown().f;
     effect(() => {
-        const hash = url.encode(shown());
+        const state = shown();
+        const hash = url.encode(state);
         if (hash === location.hash || (location.hash === "" && hash === url.encode(url.NOTHING))) { return; }
         // Going somewhere is a step back leads over; looking at it differently is not.
-        if (active.value !== last) {
+        if (state.f !== last) {
             history.pushState(null, "", hash);
         } else {
             history.replaceState(null, "", hash);
         }
-        last = active.value;
+        last = state.f;
     });
     addEventListener("popstate", () => {
         restore(location.hash);
-        last = active.peek();
+        last = shown().f;
     });
+}
+
+/** How many parts the report has. */
+export function partsShown(): number {
+    const { head } = model().pack;
+    return Math.max(head.parts.length, 1);
 }

@@ -1,7 +1,8 @@
 // What can be taken out of the report: tables as CSV and JSON, graphs as DOT, paths as folded stacks, pictures as PNG and SVG.
 
-import { downwards, expand, pathTo } from "../layout/expand.ts";
-import { event, model, total } from "../state/store.ts";
+import { pathTo } from "../layout/expand.ts";
+import { treeOf, ways } from "../state/paths.ts";
+import { event, model } from "../state/store.ts";
 
 /** Lets the reader save a text or a picture. */
 export function save(name: string, content: Blob) {
@@ -60,10 +61,10 @@ export const exporters = {
 
     /** Paths below a function, one a line, as flame graph tools read them. */
     folded(root: number): string {
-        const side = model().side;
-        const flow = downwards(side, event.value, total.value);
-        if (!flow) { return ""; }
-        const tree = expand([flow], root, model().functions, { budget: 20_000, least: 0.5 });
+        const way = ways(false, [model().side]);
+        if (!way) { return ""; }
+        // What was recorded is all there; what is estimated has no end.
+        const tree = treeOf(way, root, { budget: way.chains ? Infinity : 20_000, least: 0.5 });
         const lines: string[] = [];
         for (let node = 0; node < tree.count; node++) {
             const cost = Math.round(tree.own[0][node] + tree.rest[0][node]);

@@ -40,12 +40,13 @@ export function told(value: number, of: number): string {
     return `${digits(Number.isInteger(value) ? value : Math.round(value))} ${event.value.name}, ${percent(value, of)} %`;
 }
 
-/** The change from the base, with its sign. */
-export function Delta({ now, before, text }: { now: number; before: number; text?: string }) {
+/** The change from the base, with its sign; grey if runs differ as much among themselves. */
+export function Delta({ now, before, text, noise }: { now: number; before: number; text?: string; noise?: boolean }) {
     const delta = now - before;
+    const hint = noise && delta !== 0 ? "\nwithin what the runs differ by" : "";
     const kind = delta > 0 ? "more" : delta < 0 ? "less" : "same";
     return (
-        <span class={`delta ${kind}`} title={`${digits(before)} \u2192 ${digits(now)}`}>
+        <span class={`delta ${noise ? "noise" : kind}`} title={`${digits(before)} \u2192 ${digits(now)}${hint}`}>
             {delta !== 0 && <span aria-hidden="true">{delta > 0 ? "\u25b2" : "\u25bc"}</span>}
             {text ?? (delta === 0 ? "0" : signed(delta))}
         </span>

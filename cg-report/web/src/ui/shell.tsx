@@ -13,7 +13,7 @@ import { VIEWS } from "../views/index.ts";
 import { copy, Menu } from "./menu.tsx";
 import { Delta, Name, Segments } from "./parts.tsx";
 import { shortened } from "../data/names.ts";
-import { partNames } from "../data/partnames.ts";
+import { partNames, partsOfFiles } from "../data/partnames.ts";
 
 const navigator = signal<"functions" | "groups">("functions");
 const sheet = signal(false);
@@ -97,9 +97,27 @@ function Bar() {
 function Chosen() {
     const { head } = model().pack;
     const parts = chosen.value;
+    if (head.separate) { return <Sets />; }
     if (parts.length === 0) { return null; }
     const text = parts.length === 1 ? partNames(head)[parts[0]] : `${parts.length} of ${head.parts.length} parts`;
     return <button type="button" class="chosen-parts" title="Only these parts are shown, in all views. Show all." onClick={() => choose([])}>{text} {"\u2715"}</button>;
+}
+
+/** Which profile is shown, where several were not added up. */
+function Sets() {
+    const { head } = model().pack;
+    const sets = partsOfFiles(head);
+    const key = chosen.value.join();
+    const at = chosen.value.length === 0 ? sets.length : sets.findIndex((set) => set.parts.join() === key);
+    return (
+        <label class="choice chosen-set"><span class="hidden">Profile</span>
+            <select value={String(at)} title="The profile that is shown, in all views" onChange={(change) => choose(sets[Number(change.currentTarget.value)]?.parts ?? [])}>
+                {sets.map(({ name }, place) => <option key={place} value={String(place)}>{name}</option>)}
+                <option value={String(sets.length)}>all, added up</option>
+                {at < 0 && <option value="-1">{chosen.value.length} of {head.parts.length} parts</option>}
+            </select>
+        </label>
+    );
 }
 
 /** The program without its folders, and the beginning of its arguments. */

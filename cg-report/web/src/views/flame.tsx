@@ -3,8 +3,9 @@
 import { signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { digits, percent, signed } from "../data/format.ts";
-import { downwards, expand, nodeAt, pathTo, TOP, upwards, type Flow, type Tree } from "../layout/expand.ts";
+import { nodeAt, pathTo, TOP, type Tree } from "../layout/expand.ts";
 import { costs } from "../state/events.ts";
+import { keyOf, treeOf, ways, wholes } from "../state/paths.ts";
 import { active, activate, baseTotal, comparison, event, found, isDiff, model, numbering, path, second, select, selected, shareOf, short, total, shownTotal, WHOLE } from "../state/store.ts";
 import { FONT, fitted, hatch, prepare, useSize } from "../ui/canvas.ts";
 import { colouring, colourOf, deltaColour, heatColour, isDark, styleColour, type Colouring } from "../ui/colours.ts";
@@ -275,33 +276,20 @@ export function Tip({ tree, cell, x, y, width: across, height }: { tree: Tree; c
     );
 }
 
-/** What flows from the active function, on each side that is compared. */
-export function flows(up: boolean): Flow[] | undefined {
-    const report = model();
-    const sides = isDiff.value && comparison.value === "delta" ? report.sides : comparison.value === "base" && report.base ? [report.base] : [report.side];
-    const out: Flow[] = [];
-    for (const side of sides) {
-        const flow = up ? upwards(side, event.value) : downwards(side, event.value, side.at === 0 ? total.value : baseTotal.value);
-        if (!flow) { return undefined; }
-        out.push(flow);
-    }
-    return out;
-}
-
 /** The tree below or above the active function. */
 export function useTree(up: boolean, wanted: boolean, pixels: number, along: readonly number[], budget = BUDGET): Tree | undefined {
-    const list = wanted ? flows(up) : undefined;
+    const way = wanted ? ways(up) : undefined;
     const root = active.value === WHOLE ? TOP : active.value;
     return useMemo(() => {
-        if (!list) { return undefined; }
-        let size = Math.max(...list.map((flow) => flow.whole(root)));
+        if (!way) { return undefined; }
+        let size = Math.max(...wholes(way, root));
         if (along.length > 0) {
-            const way = expand(list, root, model().functions, { budget: along.length + 2, least: 0, along });
-            const node = nodeAt(way, along);
-            size = Math.max(...way.cost.map((cost) => cost[node]));
+            const led = treeOf(way, root, { budget: along.length + 2, least: 0, along });
+            const node = nodeAt(led, along);
+            size = Math.max(...led.cost.map((cost) => cost[node]));
         }
-        return expand(list, root, model().functions, { budget, least: (size * 0.5) / Math.max(300, pixels), along });
-    }, [list === undefined, model().side, root, event.value, comparison.value, up, pixels, along, budget]);
+        return treeOf(way, root, { budget, least: (size * 0.5) / Math.max(300, pixels), along });
+    }, [keyOf(way), model().side, root, event.value, comparison.value, up, pixels, along, budget]);
 }
 
 export function Flame() {

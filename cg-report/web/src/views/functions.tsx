@@ -10,6 +10,7 @@ import { ordered, ranks } from "../layout/order.ts";
 import { cost, Delta, Loading, Name } from "../ui/parts.tsx";
 import { Table, type TableColumn } from "../ui/table.tsx";
 import { costs } from "../state/events.ts";
+import { noise } from "../state/runs.ts";
 import { active, activate, baseTotal, comparison, event, events, found, inclusive, isDiff, model, numbering, parsed, query,
     second, select, selected, self, total } from "../state/store.ts";
 import { searchFault } from "../state/search.ts";
@@ -93,11 +94,12 @@ export function Functions({ wide }: { wide: boolean }) {
             cell: (f) => cost(shownSelf[f], of, calls[f]), bar: (f) => shownSelf[f] / of, full: full("fn.self", shownSelf) },
     ];
     if (diff && deltaIncl && deltaSelf && baseIncl && baseSelf) {
+        const [selfNoise, inclNoise] = [noise("self", event.value), noise("incl", event.value)];
         columns.push({ id: "dself", title: "\u0394 self", width: 88, hint: "New minus base",
-            cell: (f) => <Delta now={own[f]} before={baseSelf[f]} /> });
+            cell: (f) => <Delta now={own[f]} before={baseSelf[f]} noise={selfNoise?.(f)} /> });
         if (wide) {
             columns.push({ id: "dincl", title: "\u0394 incl.", width: 96, hint: "New minus base",
-                cell: (f) => <Delta now={incl[f]} before={baseIncl[f]} /> });
+                cell: (f) => <Delta now={incl[f]} before={baseIncl[f]} noise={inclNoise?.(f)} /> });
         }
     }
     if (extra && more) {

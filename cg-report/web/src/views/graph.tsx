@@ -5,7 +5,8 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { compact, digits, percent, signed } from "../data/format.ts";
 import { TOP } from "../layout/expand.ts";
 import type { Laid } from "../layout/layered.ts";
-import { neighbourhood, type Neighbourhood } from "../layout/neighbourhood.ts";
+import { neighbourhood, type Neighbourhood, type Paths } from "../layout/neighbourhood.ts";
+import { keyOf, treeOf, ways, wholes, type Ways } from "../state/paths.ts";
 import { active, activate, comparison, event, found, isDiff, model, select, selected, shareOf, short, total, shownTotal, WHOLE } from "../state/store.ts";
 import { fitted, FONT, useSize } from "../ui/canvas.ts";
 import { colouring, colourOf, deltaColour } from "../ui/colours.ts";
@@ -13,12 +14,14 @@ import { dotString, save } from "../ui/exports.ts";
 import { openMenu } from "../ui/menu.tsx";
 import { Empty, Estimated, Loading, Slider } from "../ui/parts.tsx";
 import { startWorker } from "../work.ts";
-import { ColourChoice, flows } from "./flame.tsx";
+import { ColourChoice } from "./flame.tsx";
 
 const nodeLimit = signal(0.05);
 const arcLimit = signal(0.01);
 const callers = signal(2);
-const callees = signal(40);
+/** As many levels of callees stand for all. */
+const ALL = 40;
+const callees = signal(ALL);
 const cluster = signal<"none" | "object" | "file" | "space">("none");
 const MOST = 60;
 const WIDE = 190;
@@ -36,14 +39,17 @@ const measure = document.createElement("canvas").getContext("2d");
 export function Graph() {
     const report = model();
     const root = active.value === WHOLE ? TOP : active.value;
-    const down = report.hasCalls ? flows(false) : undefined;
-    const up = report.hasCalls && root !== TOP ? flows(true) : undefined;
+    const down = report.hasCalls ? ways(false) : undefined;
+    const up = report.hasCalls && root !== TOP ? ways(true) : undefined;
     const ready = down !== undefined && (root === TOP || up !== undefined);
     const around = useMemo(() => {
         if (!down || !ready) { return undefined; }
-        return neighbourhood(down, up, root, report.functions, { node: nodeLimit.value, arc: arcLimit.value,
+        // Chains of calls are looked at all, so that sums of them are exact.
+        const paths = (way: Ways): Paths => (limits) => treeOf(way, root,
+            way.chains ? { budget: 60_000, least: 0, depth: limits.depth === ALL ? undefined : limits.depth } : limits);
+        return neighbourhood(wholes(down, root), paths(down), up && paths(up), root, { node: nodeLimit.value, arc: arcLimit.value,
             callers: callers.value, callees: callees.value, most: MOST }, backArcs);
-    }, [comparison.value, ready, report.side, root, event.value, nodeLimit.value, arcLimit.value, callers.value, callees.value, isDiff.value]);
+    }, [comparison.value, ready, keyOf(down), report.side, root, event.value, nodeLimit.value, arcLimit.value, callers.value, callees.value, isDiff.value]);
     const [laid, setLaid] = useState<{ around: Neighbourhood; laid: Laid } | null>(null);
     const [fault, setFault] = useState("");
     const [busy, setBusy] = useState(false);
@@ -76,7 +82,7 @@ export function Graph() {
                 <Slider label="Functions from" value={nodeLimit.value} min={0.005} max={0.25} step={0.005} show={(value) => `${(value * 100).toFixed(1)} %`} onChange={(value) => { nodeLimit.value = value; }} />
                 <Slider label="Arcs from" value={arcLimit.value} min={0} max={0.1} step={0.0025} show={(value) => `${(value * 100).toFixed(2)} %`} onChange={(value) => { arcLimit.value = value; }} />
                 <Slider label="Callers" value={callers.value} min={0} max={10} step={1} show={String} onChange={(value) => { callers.value = value; }} />
-                <Slider label="Callees" value={callees.value} min={0} max={40} step={1} show={(value) => (value === 40 ? "all" : String(value))} onChange={(value) => { callees.value = value; }} />
+                <Slider label="Callees" value={callees.value} min={0} max={ALL} step={1} show={(value) => (value === ALL ? "all" : String(value))} onChange={(value) => { callees.value = value; }} />
                 <label class="choice">Cluster <select value={cluster.value} onChange={(change) => { cluster.value = change.currentTarget.value as "none"; }}>
                     <option value="none">none</option><option value="object">object</option><option value="file">file</option><option value="space">class</option>
                 </select></label>

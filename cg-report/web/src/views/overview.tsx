@@ -4,9 +4,12 @@ import { useMemo } from "preact/hooks";
 import { compact, digits, percent, ratio } from "../data/format.ts";
 import { INCOMPLETE } from "../data/model.ts";
 import { costs, exactTotal, totalOf, type Event } from "../state/events.ts";
+import { runTotals } from "../state/runs.ts";
 import { active, event, eventAt, events, inclusive, isDiff, model, self, total, WHOLE } from "../state/store.ts";
 import { Delta, Link, Loading, Name } from "../ui/parts.tsx";
-import { downwards, expand, TOP } from "../layout/expand.ts";
+import { wholeOfChains } from "../layout/chains.ts";
+import { TOP } from "../layout/expand.ts";
+import { chains, heaviest, keyOf, treeOf, ways, wholes, type Ways } from "../state/paths.ts";
 import type { Numbers } from "../data/columns.ts";
 import { Causes } from "./why.tsx";
 
@@ -99,30 +102,32 @@ function Total({ of, at }: { of: Event; at: number }) {
     );
 }
 
-/** The way from the top that takes most at each step. */
+/** The way that takes most at each step: from the top, or from the active function to the top and to the bottom. */
 function HotPath() {
     const report = model();
-    const flow = downwards(report.side, event.value, total.value);
+    const root = active.value === WHOLE ? TOP : active.value;
+    const sides = [report.side];
+    const down = report.hasCalls ? ways(false, sides) : undefined;
+    const up = report.hasCalls && root !== TOP ? ways(true, sides) : undefined;
     const path = useMemo(() => {
-        if (!flow) { return undefined; }
-        const tree = expand([flow], TOP, report.functions, { budget: 600, least: total.value * 0.02 });
-        const steps: { f: number; cost: number; exact: boolean }[] = [];
-        let node = 0;
-        while (tree.children[node].length > 0 && steps.length < 24) {
-            node = tree.children[node].reduce((best, child) => (tree.cost[0][child] > tree.cost[0][best] ? child : best));
-            if (steps.length > 0 && tree.cost[0][node] < total.value * 0.05) { break; }
-            steps.push({ f: tree.fn[node], cost: tree.cost[0][node], exact: tree.exact[node] });
-        }
-        return steps;
-    }, [flow, event.value]);
+        if (!down || (root !== TOP && !up)) { return undefined; }
+        const steps = (way: Ways) => {
+            const tree = treeOf(way, root, { budget: 600, least: wholes(way, root)[0] * 0.02 });
+            return heaviest(tree, 0.05).slice(0, 24).map((node) => ({ f: tree.fn[node], cost: tree.cost[0][node], exact: tree.exact[node] }));
+        };
+        const here = root === TOP ? [] : [{ f: root, cost: wholes(down, root)[0], exact: true }];
+        return [...(up ? steps(up).reverse() : []), ...here, ...steps(down)];
+    }, [keyOf(down), keyOf(up), root, event.value]);
     if (!report.hasCalls) { return null; }
+    const hint = root === TOP ? "From the top, at each step the callee that takes most, down to 5 %"
+        : "To the top, at each step the caller that brings most, and to the bottom, the callee that takes most, down to 5 % of the active function";
     return (
         <section class="card wide">
-            <h3 title="From the top, at each step the callee that takes most, down to 5 %">Hottest path</h3>
+            <h3 title={hint}>{root === TOP ? "Hottest path" : "Heaviest path through it"}</h3>
             {!path ? <Loading /> : (
                 <ol class="crumbs">
                     {path.map(({ f, cost, exact }, at) => (
-                        <li key={f}>
+                        <li key={`${f} ${at}`}>
                             {at > 0 && <span class="muted" aria-hidden="true">{"\u203a"}</span>}
                             <Link f={f} />
                             <span class="muted number">{exact ? "" : "\u2248\u2009"}{percent(cost, total.value)} %</span>
@@ -141,6 +146,31 @@ function Warnings() {
     return (
         <section class="card wide warnings" aria-label="Warnings">
             {all.map(({ kind, text }) => <p key={kind + text}><span aria-hidden="true">{"\u26a0"}</span> {text}</p>)}
+        </section>
+    );
+}
+
+/** How far runs of one thing are from each other. */
+function Runs() {
+    const { sides } = model().pack.head;
+    if (!sides.some(({ runs }) => runs.length > 1)) { return null; }
+    return (
+        <section class="card wide runs">
+            <h3 title="Of several runs the one with the total in the middle is shown, as a whole, so that its figures add up">Runs</h3>
+            {sides.map((side, at) => {
+                if (side.runs.length < 2) { return null; }
+                const totals = runTotals(side, event.value);
+                const [least, most] = [Math.min(...totals), Math.max(...totals)];
+                return (
+                    <div key={at}>
+                        <p>{at === 0 ? "New" : "Base"}: {digits(side.runs.length)} runs, {least === most ? `all with ${digits(least)} ${event.value.name}`
+                            : `${digits(least)} to ${digits(most)} ${event.value.name}, a spread of ${percent(most - least, totals[side.shown])} %`}</p>
+                        <ul>{side.runs.map((run, number) => (
+                            <li key={number}><span class="number">{digits(totals[number])}</span> <span class="mono">{run.name}</span>{number === side.shown && <span class="muted"> shown</span>}</li>
+                        ))}</ul>
+                    </div>
+                );
+            })}
         </section>
     );
 }
@@ -177,6 +207,8 @@ function Subject() {
     const numbers = report.side.column("cy.number")?.values;
     const cycleCost = costs(report.side, "cy.incl", event.value)?.values;
     const place = numbers ? numbers.indexOf(cycle) : -1;
+    const told = chains(report.side, event.value, total.value);
+    const within = told && wholeOfChains(told, f);
     return (
         <section class="card wide subject">
             <h2><Name f={f} /></h2>
@@ -185,6 +217,9 @@ function Subject() {
                 called {digits(calls)}{"\u00d7"}{incl && calls > 0 && <>, {ratio(incl[f], calls)} {event.value.name} per call</>}
                 {cycle > 0 && <> {"\u00b7"} member of cycle {cycle}{cycleCost && place >= 0 && <>, which costs {compact(cycleCost[place])} ({percent(cycleCost[place], total.value)} %) as a whole</>}</>}
             </p>
+            {within !== undefined && incl && Math.abs(within - incl[f]) > 0 && (
+                <p>By chains of calls {digits(within)} {event.value.name} ({percent(within, total.value)} %) with all that ran below it{cycle > 0 && ", also within its cycle"}.</p>
+            )}
             {(report.side.now("fn.flags")[f] & INCOMPLETE) !== 0 && seen && incl && (
                 <p>{"\u25d0"} incomplete: its callers saw {digits(seen[f])} {event.value.name}; what it spent with its callees is another number.</p>
             )}
@@ -213,6 +248,8 @@ export function Overview() {
             {active.value === WHOLE ? <Warnings /> : <Subject />}
             {isDiff.value && active.value === WHOLE && <Causes most={5} />}
             <Totals />
+            {active.value === WHOLE && <Runs />}
+            {active.value !== WHOLE && <HotPath />}
             {active.value === WHOLE && (
                 <>
                     <Ranking title="Most expensive by themselves" hint="Self cost: without what they call" rows={rows.self} value={(f) => own[f]} of={whole} />

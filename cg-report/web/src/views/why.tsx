@@ -3,11 +3,12 @@
 import { useMemo } from "preact/hooks";
 import { compact, digits, percent, ratio, signed } from "../data/format.ts";
 import { causesOf, type Cause, type Causes as Found } from "../layout/causes.ts";
-import { downwards, expand, TOP } from "../layout/expand.ts";
+import { TOP } from "../layout/expand.ts";
 import type { Numbers } from "../data/columns.ts";
 import type { Side } from "../data/model.ts";
 import { costs } from "../state/events.ts";
-import { active, activate, baseTotal, cause as chosen, event, isDiff, model, panes, path, select, short, total, WHOLE } from "../state/store.ts";
+import { keyOf, treeOf, ways, wholes } from "../state/paths.ts";
+import { active, activate, cause as chosen, event, isDiff, model, panes, path, select, short, WHOLE } from "../state/store.ts";
 import { batch } from "@preact/signals";
 import { Delta, Empty, Loading, Name } from "../ui/parts.tsx";
 
@@ -54,17 +55,17 @@ export function useCauses(): Found | undefined {
     const report = model();
     const base = report.base;
     const root = active.value === WHOLE ? TOP : active.value;
-    const now = base ? downwards(report.side, event.value, total.value) : undefined;
-    const before = base ? downwards(base, event.value, baseTotal.value) : undefined;
+    const way = base ? ways(false, [...report.sides]) : undefined;
     const lines = base ? linesOfSides(report.side, base) : undefined;
     return useMemo(() => {
-        if (!now || !before) { return undefined; }
-        const size = Math.max(now.whole(root), before.whole(root));
-        const delta = Math.abs(now.whole(root) - before.whole(root));
+        if (!way) { return undefined; }
+        const [now, before] = wholes(way, root);
+        const size = Math.max(now, before);
+        const delta = Math.abs(now - before);
         const least = Math.max(delta * 0.01, size * 0.0002);
-        const tree = expand([now, before], root, report.functions, { budget: 8000, least: least / 4 });
+        const tree = treeOf(way, root, { budget: 8000, least: least / 4 });
         return causesOf(tree, least, (side, from, to) => callsOn(report.sides[side], from, to), lines ? (into, from) => movedShare(lines, into, from) : undefined);
-    }, [now !== undefined && before !== undefined, lines !== undefined, root, event.value]);
+    }, [keyOf(way), lines !== undefined, root, event.value]);
 }
 
 /** A cause as a sentence. */

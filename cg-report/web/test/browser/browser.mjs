@@ -51,4 +51,4 @@ export function rows(page, label) {
     }, label);
 }
 
-export const VIEWS = ["overview", "flame", "graph", "treemap", "calls", "code", "functions"];
+export const VIEWS = ["overview", "flame", "graph", "treemap", "calls", "code", "calltree", "functions"];

@@ -73,8 +73,8 @@ test("the policy stops code and connections that are not ours", async () => {
 test("a damaged report says so in a sentence", async () => {
     const text = readFileSync(join(process.env.REPORTS, "exact.html"), "utf8");
     const cases = {
-        head: text.replace("\"schema\": 2", "\"schema\": }"),
-        version: text.replace("\"schema\": 2", "\"schema\": 99"),
+        head: text.replace("\"schema\": 3", "\"schema\": }"),
+        version: text.replace("\"schema\": 3", "\"schema\": 99"),
         data: text.replace(/(id="data">).{40}/, "$1AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"),
         program: text.replace(/(id="program">.{30000}).{8}/, "$1AAAAAAAA"),
         short: text.replace(/("names\.fn": \[\d+, )\d+/, "$14"),

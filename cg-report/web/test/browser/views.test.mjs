@@ -9,7 +9,7 @@ let context;
 before(async () => { context = await launch(); });
 after(() => context.close());
 
-const FIXTURES = ["rust", "cpp", "cc1", "cachegrind", "threads", "exact", "hostile", "loop", "inline"];
+const FIXTURES = ["rust", "cpp", "cc1", "cachegrind", "threads", "exact", "hostile", "loop", "inline", "chains", "chains-two", "chains-diff"];
 
 for (const fixture of FIXTURES) {
     test(`every view of ${fixture} shows something and nothing goes wrong`, async () => {
@@ -31,7 +31,7 @@ for (const fixture of FIXTURES) {
                 });
                 assert.ok(colours >= 2, `${view} is blank: ${colours} colours`);
             }
-            if (fixture === "cachegrind" && ["flame", "graph", "treemap", "calls"].includes(view)) {
+            if (fixture === "cachegrind" && ["flame", "graph", "treemap", "calls", "calltree"].includes(view)) {
                 assert.match(text, /no calls/, "says why there is nothing");
             }
         }

@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { MachineLine } from "../../src/data/machine.ts";
-import type { Flow } from "../../src/layout/expand.ts";
+import { expand, type Flow } from "../../src/layout/expand.ts";
 import { lanes } from "../../src/layout/lanes.ts";
 import { blocksOf, dominators, loopsOf, type Edge, type Instruction } from "../../src/layout/loops.ts";
 import { inlinedOf } from "../../src/layout/inlined.ts";
-import { neighbourhood } from "../../src/layout/neighbourhood.ts";
+import { neighbourhood, type Paths } from "../../src/layout/neighbourhood.ts";
 
 let state = 3;
 function random(below: number): number {
@@ -103,13 +103,14 @@ test("a graph shows what costs enough, and the sum of what it leaves out", () =>
     const arcs: Record<number, [number, number][]> = { 0: [[1, 60], [2, 30], [3, 2], [4, 1]], 1: [[5, 20]], 2: [[5, 10], [0, 5]] };
     const incl = [100, 60, 30, 2, 1, 30];
     const flow: Flow = { neighbours: (f, each) => (arcs[f] ?? []).forEach(([g, cost]) => each(g, cost)), own: (f) => incl[f] - (arcs[f] ?? []).filter(([g]) => g !== 0).reduce((sum, [, cost]) => sum + cost, 0), whole: (f) => incl[f], given: (f) => incl[f] };
-    const shown = neighbourhood([flow], undefined, 0, 6, { node: 0.05, arc: 0.01, callers: 2, callees: 40, most: 60 }, (f) => (arcs[f] ?? []).map(([g]) => g));
+    const paths: Paths = (limits) => expand([flow], 0, 6, limits);
+    const shown = neighbourhood([flow.whole(0)], paths, undefined, 0, { node: 0.05, arc: 0.01, callers: 2, callees: 40, most: 60 }, (f) => (arcs[f] ?? []).map(([g]) => g));
     assert.deepEqual([...shown.nodes.keys()].sort(), [0, 1, 2, 5]);
     const node = shown.nodes.get(0);
     assert.deepEqual([node?.belowCount, Math.round(node?.below ?? 0)], [2, 3]);
     assert.equal(Math.round(shown.nodes.get(5)?.cost[0] ?? 0), 30);
     assert.deepEqual(shown.arcs.filter((arc) => arc.back).map(({ from, to }) => [from, to]), [[2, 0]]);
     // With room for two functions only, the limit doubles until they fit.
-    const few = neighbourhood([flow], undefined, 0, 6, { node: 0.05, arc: 0.01, callers: 2, callees: 40, most: 2 }, () => []);
+    const few = neighbourhood([flow.whole(0)], paths, undefined, 0, { node: 0.05, arc: 0.01, callers: 2, callees: 40, most: 2 }, () => []);
     assert.ok(few.nodes.size <= 2 && few.limit > 0.05);
 });
