@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod frames;
 pub mod made;
 pub mod mapped;
 pub mod source;

@@ -10,6 +10,7 @@ use cg_sim::writeback::WriteThrough;
 use grind_trace::follow::FIRST;
 
 use super::cache_lines::ThreadUse;
+use super::framed::Running;
 
 /// A thread of a process.
 #[derive(Clone, Debug)]
@@ -37,6 +38,8 @@ pub(super) struct Thread {
     pub(super) used: Option<Box<ThreadUse>>,
     /// If every access is told, because the last level is written back.
     pub(super) through: Option<Box<WriteThrough>>,
+    /// Frames of an interpreter that it runs, the innermost last.
+    pub(super) frames: Vec<Running>,
 }
 
 /// What stands in for a thread's calls while nothing is recorded: somebody has to say whom code runs for.
