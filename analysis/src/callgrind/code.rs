@@ -125,7 +125,8 @@ impl Catalogue {
     fn treated(&self, known: &KnownFunction) -> Function {
         let object = &self.objects[known.object as usize].name;
         let interpreted = self.interpreted.function(known.start).map(|function| &function.name[..]);
-        self.settings.function(interpreted.unwrap_or(&known.name), object, known.linkage)
+        let treated = self.settings.function(interpreted.unwrap_or(&known.name), object, known.linkage);
+        Function { owns: interpreted.is_some(), ..treated }
     }
 
     /// Functions of the object at `path` are skipped from now on.

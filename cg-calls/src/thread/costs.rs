@@ -27,7 +27,7 @@ impl Calls {
     }
 
     pub(super) fn push_path(&mut self, path: PathId, function: FunctionId, about: &Function) -> PathId {
-        let mut wish = Wish { callers: 0, recursions: 1, group: about.group };
+        let mut wish = Wish { callers: 0, recursions: 1, group: about.group, owns: about.owns };
         if self.config.contexts {
             wish.callers = about.separate_callers.min(self.config.most_callers);
             wish.recursions = levels(about);

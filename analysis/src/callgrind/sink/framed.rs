@@ -46,6 +46,7 @@ impl Codes {
     /// A thread has come to a frame. Says whether a function asks for something.
     pub(super) fn framed(&mut self, t: &mut Thread, catalogue: &mut Catalogue, record: FrameRecord) -> bool {
         let function = self.functions.get(&record.code).copied().flatten();
+        if std::env::var_os("FRDBG").is_some() { let n = function.map(|f| cg_calls::Code::place(catalogue, f.0).function).map(|f| String::from_utf8_lossy(catalogue.name(f)).into_owned()); eprintln!("FR {record:x?} {n:?} {}", t.frames.len()); }
         if !t.begun {
             t.begun = true;
             t.calls.begin(catalogue, record.pc);
@@ -67,7 +68,14 @@ impl Codes {
                 t.frames.push(Running { frame: record.frame, depth, ..activation });
                 t.calls.call_interposed(catalogue, site, function, activation.entry, &t.now)
             }
-            // That of a caller, or none: it returns.
+            // What the interpreter itself has put between a function and its caller, and now goes back to.
+            (None, None) if record.frame != 0 && !(record.sp..sp).contains(&record.frame) => {
+                let innermost = t.frames.len() - 1;
+                let wanted = innermost > first && leave_behind(t, innermost - 1);
+                t.frames.push(Running { frame: record.frame, depth: t.calls.depth(), ..activation });
+                wanted
+            }
+            // That of a caller, or one on its own stack, or none: it returns.
             _ => {
                 t.frames[first].over = true;
                 leave_behind(t, first)
