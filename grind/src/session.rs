@@ -465,11 +465,8 @@ impl Session for Runner<'_> {
         self.watchers.as_mut().map(|watchers| watchers.of(module)).unwrap_or_default()
     }
 
-    fn frame_hooks(&mut self, module: &Module) -> Vec<(u64, FrameHook)> {
-        let Some(frames) = &mut self.frames else { return Vec::new() };
-        let hooks = frames.hooks(module);
-        self.tell_refused();
-        hooks
+    fn frame_hooks(&mut self, pid: i32, module: &Module) -> Vec<(u64, FrameHook)> {
+        self.hooks_of(pid, module)
     }
 
     fn frame_function(&mut self, module: &Module, memory: ReadMemory<'_>, code: u64) -> Option<FrameFunction> {

@@ -274,8 +274,8 @@ impl Session for CarefulSession<'_> {
     fn watched(&mut self, module: &Module) -> Vec<(u64, Allocator)> {
         self.tell(Vec::new(), |session| session.watched(module))
     }
-    fn frame_hooks(&mut self, module: &Module) -> Vec<(u64, FrameHook)> {
-        self.tell(Vec::new(), |session| session.frame_hooks(module))
+    fn frame_hooks(&mut self, pid: i32, module: &Module) -> Vec<(u64, FrameHook)> {
+        self.tell(Vec::new(), |session| session.frame_hooks(pid, module))
     }
     fn frame_function(&mut self, module: &Module, memory: ReadMemory<'_>, code: u64) -> Option<FrameFunction> {
         self.tell(None, |session| session.frame_function(module, memory, code))

@@ -274,9 +274,9 @@ pub trait Session {
     fn watched(&mut self, _module: &Module) -> Vec<(u64, Allocator)> {
         Vec::new()
     }
-    /// Where an interpreter's code in a module says which frame runs, as addresses of the guest, in ascending order. Asked for when the
-    /// module is mapped, if frames are recorded.
-    fn frame_hooks(&mut self, _module: &Module) -> Vec<(u64, FrameHook)> {
+    /// Where an interpreter's code in a module of a process says which frame runs, as addresses of the guest, in ascending order. Asked
+    /// for when the module is mapped, if frames are recorded.
+    fn frame_hooks(&mut self, _pid: i32, _module: &Module) -> Vec<(u64, FrameHook)> {
         Vec::new()
     }
     /// The function that a code object is, which a hook of `module` has met: it is at `code` in the program's `memory`, which stands still

@@ -126,7 +126,8 @@ impl Catalogue {
         let object = &self.objects[known.object as usize].name;
         let interpreted = self.interpreted.function(known.start).map(|function| &function.name[..]);
         let treated = self.settings.function(interpreted.unwrap_or(&known.name), object, known.linkage);
-        Function { owns: interpreted.is_some(), ..treated }
+        let trampoline = || self.settings.frames.is_some() && self.names_trampoline(known);
+        Function { owns: interpreted.is_some() || trampoline(), ..treated }
     }
 
     /// Functions of the object at `path` are skipped from now on.

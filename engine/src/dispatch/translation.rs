@@ -144,7 +144,7 @@ impl Dispatcher<'_> {
         if self.settings.trace.frames() {
             let new = code_cache.borrow().unhooked_modules().to_vec();
             for module in new {
-                let list = self.session.frame_hooks(&module);
+                let list = self.session.frame_hooks(pid, &module);
                 code_cache.borrow_mut().add_hooks(list);
             }
         }

@@ -3,6 +3,8 @@
 use grind_names::frames::Frames;
 use grind_session::{Notice, Session as _};
 use grind_symbols::Options;
+use grind_types::Module;
+use grind_types::frames::FrameHook;
 
 use super::Runner;
 
@@ -12,9 +14,10 @@ impl Runner<'_> {
         self.frames = self.options.callgrind.frames.map(|language| Frames::new(language, names));
     }
 
-    /// Says which interpreters have been refused, and why.
-    pub(super) fn tell_refused(&mut self) {
-        let Some(frames) = &mut self.frames else { return };
+    /// The hooks of interpreters in a module of a process; says which have been refused, and why.
+    pub(super) fn hooks_of(&mut self, pid: i32, module: &Module) -> Vec<(u64, FrameHook)> {
+        let Some(frames) = &mut self.frames else { return Vec::new() };
+        let hooks = frames.hooks(module);
         let language = frames.language();
         for (path, refusal) in frames.refused() {
             let text = format!(
@@ -22,8 +25,9 @@ impl Runner<'_> {
                 language.option(),
                 path.display()
             );
-            self.notice(0, Notice::Warning(text));
+            self.notice(pid, Notice::Warning(text));
         }
+        hooks
     }
 
     /// The last process has ended: says so if there has been no interpreter.

@@ -73,8 +73,12 @@ impl Catalogue {
 
     /// Whether a site is in code that an interpreter has made to call functions by (`-X perf` of CPython), which has their names.
     pub fn is_trampoline(&self, site: SiteId) -> bool {
-        let place = self.sites[site.0 as usize].place;
-        self.objects[place.object.0 as usize].object.is_none() && self.name(place.function).starts_with(b"py::")
+        self.names_trampoline(&self.functions[self.sites[site.0 as usize].place.function.0 as usize])
+    }
+
+    /// Whether a function is such code.
+    pub(super) fn names_trampoline(&self, known: &KnownFunction) -> bool {
+        self.objects[known.object as usize].object.is_none() && known.name.starts_with(b"py::")
     }
 }
 
