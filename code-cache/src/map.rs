@@ -11,10 +11,10 @@ use grind_layout as layout;
 use grind_ptrace::Memory;
 use grind_ptrace::maps::Region;
 use grind_trace::objects::Allocator;
-use grind_types::frames::FrameHook;
 use grind_types::MappedFile;
 use grind_types::Module;
 use grind_types::addr::GuestAddr;
+use grind_types::frames::FrameHook;
 
 use super::{CodeCache, ExecRange, Protected};
 

@@ -194,17 +194,6 @@ impl<'a> Runner<'a> {
         self.given.0 = command.to_vec();
     }
 
-    /// The command of a process that begins to run `args`: as it was given, if that was a script, to whose words the kernel,
-    /// or a shell in its place, has added those of its interpreter.
-    fn command(&mut self, pid: i32, first: bool, args: &[OsString]) -> Vec<OsString> {
-        let given = self.given.1.remove(&pid).unwrap_or_default();
-        let given = if first { std::mem::take(&mut self.given.0) } else { given };
-        match given.split_first() {
-            Some((_, rest)) if args.len() > given.len() && args.ends_with(rest) => given,
-            _ => args.to_vec(),
-        }
-    }
-
     /// Counts what `simulation` adds to instructions, too; what it found will be in `findings`.
     pub fn simulate(&mut self, simulation: Simulation, findings: Findings) {
         self.simulation = simulation;

@@ -234,8 +234,8 @@ pub fn diverge(remote: &mut Remote<'_>, code_cache: &CodeCache) -> Result<CodeCa
     let pairs = layout::PAIR_BITS..if code_cache.pairs { layout::ALLOCATORS_STOP } else { layout::CALL_TABLE };
     let objects = code_cache.trace.recorded.objects;
     let allocators = layout::ALLOCATORS_STOP..if objects { layout::TABLES_SIZE } else { layout::ALLOCATORS_STOP };
-    let codes = layout::FRAME_CODES..layout::FRAME_CODES
-        + if code_cache.trace.settings.frames() { 8 * layout::FRAME_CODE_ENTRIES } else { 0 };
+    let codes = layout::FRAME_CODES
+        ..layout::FRAME_CODES + if code_cache.trace.settings.frames() { 8 * layout::FRAME_CODE_ENTRIES } else { 0 };
     let tables = copy(
         remote,
         code_cache.tables_at,

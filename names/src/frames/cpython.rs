@@ -211,3 +211,117 @@ impl Interpreter for CPython {
         Some(FrameFunction { name: self.text(memory, name)?, file: self.text(memory, file)?, line })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use grind_symbols::Options;
+
+    /// Memory with these words, by address.
+    fn memory(parts: &[(u64, Vec<u8>)]) -> impl Fn(u64, &mut [u8]) -> usize + '_ {
+        move |at, to| {
+            let Some((start, bytes)) =
+                parts.iter().find(|(start, bytes)| (*start..*start + bytes.len() as u64).contains(&at))
+            else {
+                return 0;
+            };
+            let bytes = &bytes[(at - start) as usize..];
+            let n = bytes.len().min(to.len());
+            to[..n].copy_from_slice(&bytes[..n]);
+            n
+        }
+    }
+
+    fn put(bytes: &mut Vec<u8>, at: u64, value: u64) {
+        bytes.resize(bytes.len().max(at as usize + 8), 0);
+        bytes[at as usize..][..8].copy_from_slice(&value.to_le_bytes());
+    }
+
+    /// A string object of characters that have `width` bytes each.
+    fn string(of: &Offsets, width: usize, ascii: bool, text: &str) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let units: Vec<u8> = text.chars().flat_map(|c| u32::from(c).to_le_bytes()[..width].to_vec()).collect();
+        put(&mut bytes, of.length, text.chars().count() as u64);
+        put(&mut bytes, of.state, (width as u64) << 2 | 1 << 5 | u64::from(ascii) << 6);
+        bytes.resize(if ascii { of.ascii } else { of.compact } as usize, 0);
+        bytes.extend(units);
+        bytes
+    }
+
+    fn known(offsets: Offsets, type_name: &[u8], shim: bool) -> Option<FrameFunction> {
+        let mut code = Vec::new();
+        put(&mut code, 8, 0x2000);
+        put(&mut code, offsets.line, 42);
+        put(&mut code, offsets.file, 0x5000);
+        put(&mut code, offsets.name, if shim { 0x5000 } else { 0x6000 });
+        if let Some(qualified) = offsets.qualified {
+            put(&mut code, qualified, 0x7000);
+        }
+        let mut kind = Vec::new();
+        put(&mut kind, 24, 0x3000);
+        let parts = [
+            (0x1000, code),
+            (0x2000, kind),
+            (0x3000, type_name.to_vec()),
+            (0x5000, string(&offsets, 1, true, "/x/a.py")),
+            (0x6000, string(&offsets, 2, false, "größe☃")),
+            (0x7000, string(&offsets, 4, false, "C.größe𝄞")),
+        ];
+        CPython { offsets, hooks: Vec::new() }.function(&memory(&parts), 0x1000)
+    }
+
+    #[test]
+    fn a_code_object_is_read_with_names_of_any_width() {
+        for minor in 8..=12 {
+            let offsets = Offsets::of(minor).expect("known");
+            let name = if minor < 11 { "größe☃" } else { "C.größe𝄞" };
+            let function = FrameFunction { name: name.into(), file: b"/x/a.py".to_vec(), line: 42 };
+            assert_eq!(known(offsets, b"code\0", false), Some(function), "3.{minor}");
+            assert_eq!(known(offsets, b"NoneType\0", false), None, "3.{minor}: none");
+            assert_eq!(known(offsets, b"code\0", true), None, "3.{minor}: a call from C");
+        }
+        assert_eq!((Offsets::of(7), Offsets::of(14)), (None, None));
+    }
+
+    #[test]
+    fn memory_that_is_not_there_is_no_function() {
+        let found = CPython { offsets: Offsets::of(11).expect("known"), hooks: Vec::new() };
+        assert_eq!(found.function(&|_, _| 0, 0x1000), None);
+        assert_eq!(
+            found.function(
+                &|_, to: &mut [u8]| {
+                    to.fill(0xff);
+                    to.len()
+                },
+                u64::MAX - 3
+            ),
+            None
+        );
+    }
+
+    #[test]
+    fn versions_are_in_names_of_files() {
+        let of = |path: &str| named(Path::new(path));
+        assert_eq!((of("/x/libpython3.8.so.1.0"), of("/bin/python3.10")), (Some(8), Some(10)));
+        assert_eq!((of("/bin/python3"), of("/bin/pythonx3.9"), of("/python3.x")), (None, None, None));
+    }
+
+    /// Debian's Python, if it is here: how often it stores which frame runs is known from its disassembly.
+    #[test]
+    fn a_real_interpreter_has_its_hooks() {
+        let path = Path::new("/usr/bin/python3.11");
+        if !path.exists() {
+            return;
+        }
+        let object = Object::open(path, &Options::default());
+        let found = find(path, &object).expect("it is CPython").expect("it is known");
+        let count = |wanted: fn(&FrameHook) -> bool| found.hooks().iter().filter(|(_, hook)| wanted(hook)).count();
+        assert_eq!(count(|hook| matches!(hook, FrameHook::Entered { frame: RSI, code: 32, holder: None })), 1);
+        assert_eq!(count(|hook| matches!(hook, FrameHook::Gone { code: RDI })), 1);
+        assert!((4..20).contains(&count(|hook| matches!(hook, FrameHook::Switched { code: 32, .. }))));
+        assert!(found.hooks().is_sorted_by_key(|(at, _)| *at));
+        // Another file has none.
+        let me = std::env::current_exe().expect("this test");
+        assert!(find(&me, &Object::open(&me, &Options::default())).is_none());
+    }
+}

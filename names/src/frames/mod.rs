@@ -88,7 +88,9 @@ impl fmt::Display for Refusal {
             Self::NoVersion => write!(f, "it does not say which version it is"),
             Self::Version(major, minor) => write!(f, "version {major}.{minor} is not known (3.8 to 3.13 are)"),
             Self::NoSymbol(name) => write!(f, "it has no symbol {name}"),
-            Self::OtherCode => write!(f, "where it changes from one function to another is not to be found in its code"),
+            Self::OtherCode => {
+                write!(f, "where it changes from one function to another is not to be found in its code")
+            }
         }
     }
 }

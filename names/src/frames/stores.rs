@@ -138,8 +138,7 @@ fn pieces(object: &Object, start: Svma, size: u64) -> Option<Vec<Piece>> {
         let jumps = |insn: &Instruction| {
             matches!(insn.flow_control(), FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch)
         };
-        let mut away: Vec<u64> =
-            pieces[n].instructions().filter(jumps).map(|insn| insn.near_branch_target()).collect();
+        let mut away: Vec<u64> = pieces[n].instructions().filter(jumps).map(|insn| insn.near_branch_target()).collect();
         away.sort_unstable();
         away.dedup();
         for to in away {
@@ -148,7 +147,8 @@ fn pieces(object: &Object, start: Svma, size: u64) -> Option<Vec<Piece>> {
             }
             let Some((at, size, rows)) = tables.rows(to) else { continue };
             // A function begins with nothing on the stack but where it returns to.
-            let is_function = rows.first().is_none_or(|(_, register, offset)| (*register, *offset) == (Register::RSP, 8));
+            let is_function =
+                rows.first().is_none_or(|(_, register, offset)| (*register, *offset) == (Register::RSP, 8));
             if !is_function && let Some(code) = object.bytes(Svma(at), size.min(MOST)) {
                 pieces.push(Piece { start: at, code, rows });
             }

@@ -46,7 +46,12 @@ impl Codes {
     /// A thread has come to a frame. Says whether a function asks for something.
     pub(super) fn framed(&mut self, t: &mut Thread, catalogue: &mut Catalogue, record: FrameRecord) -> bool {
         let function = self.functions.get(&record.code).copied().flatten();
-        if std::env::var_os("FRDBG").is_some() { let n = function.map(|f| cg_calls::Code::place(catalogue, f.0).function).map(|f| String::from_utf8_lossy(catalogue.name(f)).into_owned()); eprintln!("FR {record:x?} {n:?} {}", t.frames.len()); }
+        if std::env::var_os("FRDBG").is_some() {
+            let n = function
+                .map(|f| cg_calls::Code::place(catalogue, f.0).function)
+                .map(|f| String::from_utf8_lossy(catalogue.name(f)).into_owned());
+            eprintln!("FR {record:x?} {n:?} {}", t.frames.len());
+        }
         if !t.begun {
             t.begun = true;
             t.calls.begin(catalogue, record.pc);
@@ -92,12 +97,7 @@ fn leave_behind(t: &mut Thread, n: usize) -> bool {
 }
 
 /// The interpreter's function has been called for a frame.
-fn entered(
-    t: &mut Thread,
-    catalogue: &mut Catalogue,
-    record: FrameRecord,
-    function: Option<(u64, SiteId)>,
-) -> bool {
+fn entered(t: &mut Thread, catalogue: &mut Catalogue, record: FrameRecord, function: Option<(u64, SiteId)>) -> bool {
     while t.frames.pop_if(|last| last.sp <= record.sp).is_some() {}
     let (Some(function), Some(site)) = (function, t.calls.just_called(record.pc, &t.now)) else { return false };
     // Then its name is there already.
