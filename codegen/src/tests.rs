@@ -233,14 +233,22 @@ fn frames_of_an_interpreter_are_recorded_in_front_of_what_says_which_runs() {
     // mov [r12+0x48],r10; adc rax,rbx; ret
     let code = [0x4d, 0x89, 0x54, 0x24, 0x48, 0x48, 0x11, 0xd8, 0xc3];
     let told = TraceSettings { calls: Some(CallTrace::default()), ..TraceSettings::default() };
-    let listing = |hook: FrameHook| {
-        let hook = |pc: u64| (pc == GUEST).then_some(hook);
-        listing_traced(&code, &told, |e| e.hooking(&hook).bounded(&|_, _| false, true))
-    };
-    check_text("frame_entered", &listing(FrameHook::Entered { frame: 6, code: 0, holder: Some((7, 72)) }));
+    let entered = listing_traced(&code, &told, |e| {
+        let e = e.bounded(&|_, _| false, true);
+        e.hooking(&|pc| (pc == GUEST).then_some(FrameHook::Entered { frame: 6, code: 0, holder: Some((7, 72)) }))
+    });
+    check_text("frame_entered", &entered);
     // What it stores is in a register that is taken, and flags are needed.
-    check_text("frame_switched", &listing(FrameHook::Switched { frame: 10, code: 32, holder: Some((12, 72)) }));
-    check_text("frame_gone", &listing(FrameHook::Gone { code: 7 }));
+    let switched = listing_traced(&code, &told, |e| {
+        let e = e.bounded(&|_, _| false, true);
+        e.hooking(&|pc| (pc == GUEST).then_some(FrameHook::Switched { frame: 10, code: 32, holder: Some((12, 72)) }))
+    });
+    check_text("frame_switched", &switched);
+    let gone = listing_traced(&code, &told, |e| {
+        let e = e.bounded(&|_, _| false, true);
+        e.hooking(&|pc| (pc == GUEST).then_some(FrameHook::Gone { code: 7 }))
+    });
+    check_text("frame_gone", &gone);
 }
 
 #[test]

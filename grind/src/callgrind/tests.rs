@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use cg_format::callgrind::SystemTime;
+use grind_names::frames::Language;
 use grind_session::AtStart;
 
 use crate::options::{Options, Tool, UsageError, read_words, sources};

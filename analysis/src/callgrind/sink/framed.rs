@@ -46,12 +46,6 @@ impl Codes {
     /// A thread has come to a frame. Says whether a function asks for something.
     pub(super) fn framed(&mut self, t: &mut Thread, catalogue: &mut Catalogue, record: FrameRecord) -> bool {
         let function = self.functions.get(&record.code).copied().flatten();
-        if std::env::var_os("FRDBG").is_some() {
-            let n = function
-                .map(|f| cg_calls::Code::place(catalogue, f.0).function)
-                .map(|f| String::from_utf8_lossy(catalogue.name(f)).into_owned());
-            eprintln!("FR {record:x?} {n:?} {}", t.frames.len());
-        }
         if !t.begun {
             t.begun = true;
             t.calls.begin(catalogue, record.pc);
