@@ -10,23 +10,8 @@ use grind_types::frames::FrameFunction;
 use grind_types::hash::Map;
 
 use super::super::code::Catalogue;
-use super::thread::Thread;
+use super::thread::{Running, Thread};
 use cg_calls::SiteId;
-
-/// A frame that runs, or will go on when others have been left.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Running {
-    /// Its address.
-    frame: u64,
-    /// The stack pointer of the activation that runs it.
-    sp: u64,
-    /// How many frames the model had before it.
-    depth: usize,
-    /// The address of the interpreter's function.
-    entry: u64,
-    /// The activation has left all its frames, and is about to return.
-    over: bool,
-}
 
 /// What code objects of a process are.
 #[derive(Clone, Debug, Default)]
