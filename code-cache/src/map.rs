@@ -249,9 +249,12 @@ impl CodeCache {
 
     /// Takes note of the boundaries of the first module that has none yet.
     pub fn add_boundaries(&mut self, mut list: Vec<u64>) {
+        let known = list.len();
         list.extend(self.hooks.places(self.boundaries.len()));
-        list.sort_unstable();
-        list.dedup();
+        if list.len() > known {
+            list.sort_unstable();
+            list.dedup();
+        }
         self.boundaries.push(list.into());
     }
 
