@@ -94,7 +94,8 @@ mod tests {
 
     #[test]
     fn functions_are_known_by_name_file_and_line() {
-        let mut settings = Settings { frames: Some(Language::Python), ..Settings::default() };
+        let mut settings = Settings::default();
+        settings.frames = Some(Language::Python);
         settings.add_rule("C.f".as_ref(), Change::Skip);
         let mut catalogue = Catalogue::new(settings, grind_symbols::Options::default());
         let function = |name: &str, line| FrameFunction { name: name.into(), file: b"/x/a.py".to_vec(), line };
