@@ -13,9 +13,9 @@ pub mod contexts;
 pub mod counts;
 pub mod cycles;
 pub mod dump;
-pub mod expand;
-pub mod glob;
 pub mod objects;
 pub mod reason;
 pub mod saved;
 pub mod simulator;
+
+pub use cg_cli::{expand, glob};

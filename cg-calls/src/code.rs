@@ -114,6 +114,9 @@ pub struct Function {
     pub separate_recs: u16,
     /// Functions of the same group other than 0 share the context of the one that was called first.
     pub group: u32,
+    /// Whatever runs below it, up to the next such function, is told apart by it: it is one of a program that is interpreted, and all of
+    /// those call one another by way of the same functions of their interpreter.
+    pub owns: bool,
 }
 
 impl Function {
@@ -128,6 +131,7 @@ impl Function {
         separate_callers: 0,
         separate_recs: 1,
         group: 0,
+        owns: false,
     };
 
     /// Whether something happens when it is entered or left.

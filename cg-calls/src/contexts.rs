@@ -23,6 +23,8 @@ pub(crate) struct Wish {
     pub(crate) callers: u16,
     pub(crate) recursions: u32,
     pub(crate) group: u32,
+    /// Functions below it are told apart by it.
+    pub(crate) owns: bool,
 }
 
 /// What is known of a path.
@@ -35,7 +37,12 @@ pub(crate) struct PathInfo {
     /// How many nodes there are.
     pub(crate) recursions: u32,
     group: u32,
+    /// The innermost function of the path by which those below it are told apart.
+    owner: Option<FunctionId>,
 }
+
+/// Functions, and the owner of the first one.
+type Key = (Box<[FunctionId]>, Option<FunctionId>);
 
 /// All paths, contexts and nodes of one thread.
 #[derive(Clone, Debug)]
@@ -45,8 +52,8 @@ pub(crate) struct Contexts {
     infos: Vec<PathInfo>,
     lists: Vec<Box<[FunctionId]>>,
     children: FxHashMap<(u32, u32), PathId>,
-    by_list: FxHashMap<Box<[FunctionId]>, PathId>,
-    contexts: FxHashMap<Box<[FunctionId]>, u32>,
+    by_list: FxHashMap<Key, PathId>,
+    contexts: FxHashMap<Key, u32>,
     /// By context: its functions. By node: context and level.
     context_lists: Vec<Box<[FunctionId]>>,
     nodes: Vec<(u32, u32)>,
@@ -55,7 +62,7 @@ pub(crate) struct Contexts {
 impl Contexts {
     /// `most_callers` is the most that any function wants.
     pub(crate) fn new(most_callers: u16) -> Contexts {
-        let empty = PathInfo { top: FunctionId(u32::MAX), first_node: u32::MAX, recursions: 0, group: 0 };
+        let empty = PathInfo { top: FunctionId(u32::MAX), first_node: u32::MAX, recursions: 0, group: 0, owner: None };
         Contexts {
             longest: usize::from(most_callers) + 1,
             infos: vec![empty],
@@ -88,25 +95,31 @@ impl Contexts {
         let callers = &self.lists[path.0 as usize];
         let callers = callers.iter().take(self.longest - 1).copied();
         let list: Box<[_]> = std::iter::once(function).chain(callers).collect();
-        if let Some(found) = self.by_list.get(&list) {
+        let owner = if wish.owns { None } else { self.infos[path.0 as usize].owner };
+        let key = (list.clone(), owner);
+        if let Some(found) = self.by_list.get(&key) {
             return *found;
         }
         let id = PathId(self.infos.len().try_into().expect("fewer than 2^32 paths"));
         let shown: Box<[_]> = list.iter().take(usize::from(wish.callers) + 1).copied().collect();
         let recursions = wish.recursions.max(1);
-        let first_node = match self.contexts.get(&shown) {
+        let context = (shown, owner);
+        let first_node = match self.contexts.get(&context) {
             Some(first) => *first,
             None => {
                 let first = u32::try_from(self.nodes.len()).expect("fewer than 2^32 nodes");
-                let context = self.context_lists.len() as u32;
-                self.nodes.extend((1..=recursions).map(|level| (context, level)));
-                self.context_lists.push(shown.clone());
-                self.contexts.insert(shown, first);
+                let number = self.context_lists.len() as u32;
+                self.nodes.extend((1..=recursions).map(|level| (number, level)));
+                // Callers may be told apart up to that one, or beyond.
+                let further = owner.filter(|owner| !context.0[1..].contains(owner));
+                self.context_lists.push(context.0.iter().copied().chain(further).collect());
+                self.contexts.insert(context, first);
                 first
             }
         };
-        self.infos.push(PathInfo { top: function, first_node, recursions, group: wish.group });
-        self.by_list.insert(list.clone(), id);
+        let owner = if wish.owns { Some(function) } else { owner };
+        self.infos.push(PathInfo { top: function, first_node, recursions, group: wish.group, owner });
+        self.by_list.insert(key, id);
         self.lists.push(list);
         id
     }

@@ -21,6 +21,7 @@ mod fast_path;
 mod followed;
 mod found;
 mod frames;
+mod interposed;
 mod packed_costs;
 
 pub use deferred_costs::{ArcId, CallContext, Changes, RootChange, Spot};
@@ -176,6 +177,8 @@ pub struct Calls {
     carried: u32,
     /// Frames that are pushed are found, not made: nothing hangs on that.
     finding: bool,
+    /// What is pushed and popped is there already, as far as hooks are concerned.
+    interposing: bool,
     /// What has happened to the root since the driver asked last; nothing until it asks for the first time.
     roots: Option<Vec<RootChange>>,
     /// If whole chains of calls are told apart.
@@ -218,6 +221,7 @@ impl Calls {
             followed: followed::Followed::new(&config),
             carried: NONE,
             finding: false,
+            interposing: false,
             roots: None,
             walk: config.chains.map(|limit| Box::new(Walk::new(n, limit))),
             config,

@@ -172,6 +172,12 @@ impl Walk {
         }
     }
 
+    /// The call that was made last is none; it is still to be left. `counts`: as when it was made.
+    pub(crate) fn uncall(&mut self, counts: bool) {
+        let calls = &mut self.nodes[self.at as usize].calls;
+        *calls = calls.saturating_sub(u64::from(counts));
+    }
+
     /// A call returns.
     #[inline]
     pub(crate) fn leave(&mut self) {

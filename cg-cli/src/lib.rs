@@ -7,6 +7,8 @@
 pub mod by_process;
 pub mod color;
 pub mod exit;
+pub mod expand;
+pub mod glob;
 pub mod input;
 pub mod json;
 pub mod launcher;

@@ -28,6 +28,7 @@ use grind_fragments::hotness::Hotness;
 use grind_isa::cpuid;
 use grind_isa::decode::Insn;
 use grind_trace::follow::CallContextId;
+use grind_trace::frames::FrameHooks;
 use grind_trace::objects::Watched;
 use grind_trace::{SpaceId, TraceSettings};
 use grind_types::Module;
@@ -305,6 +306,8 @@ pub struct CodeCache {
     /// Where functions and sections of each module begin and end, if calls are recorded: sorted addresses.
     boundaries: Vec<Arc<[u64]>>,
     watched: Watched,
+    /// Hooks of interpreters, if frames are recorded.
+    hooks: FrameHooks,
     ranges: Vec<ExecRange>,
     /// The memory for code; the first chunk has the engine's own code at its beginning.
     pub chunks: Vec<Chunk>,
@@ -417,6 +420,7 @@ impl CodeCache {
             modules: Vec::new(),
             boundaries: Vec::new(),
             watched: Watched::default(),
+            hooks: FrameHooks::default(),
             ranges: Vec::new(),
             chunks: Vec::new(),
             home: Home::default(),
@@ -507,6 +511,7 @@ impl CodeCache {
             modules: self.modules.clone(),
             boundaries: self.boundaries.clone(),
             watched: self.watched.clone(),
+            hooks: self.hooks.clone(),
             ranges: self.ranges.clone(),
             chunks,
             home: self.home.copy(),
@@ -722,6 +727,8 @@ impl CodeCache {
             let base = self.chunks[chunk].guest + self.chunks[chunk].used;
             let watched = self.trace.recorded.objects.then_some(&self.watched);
             let is_watched = |pc: u64| watched.and_then(|watched| watched.at(module_of(pc), pc));
+            let hooks = self.trace.settings.frames().then_some(&self.hooks);
+            let hook_at = |pc: u64| hooks.and_then(|hooks| hooks.at(module_of(pc), pc));
             // Branches to code that changes are taken back, which uncounted ones cannot be; what records needs every entry.
             let derived_edges = !self.self_modifying(pc) && !self.trace.settings.any() && !self.trace.recorded.objects;
             self.trans.begin_batch();
@@ -734,6 +741,7 @@ impl CodeCache {
                 .asking(self.chunks[chunk].requests)
                 .bounded(&crosses, !any_self_modifying)
                 .watching(&is_watched)
+                .hooking(&hook_at)
                 .emit();
             for &(pos, target) in emitted.links.iter().filter(|_| any_self_modifying) {
                 self.note_link(base + pos as u64, target, call_context);

@@ -14,6 +14,7 @@ use grind_trace::objects::Allocator;
 use grind_types::MappedFile;
 use grind_types::Module;
 use grind_types::addr::GuestAddr;
+use grind_types::frames::FrameHook;
 
 use super::{CodeCache, ExecRange, Protected};
 
@@ -224,6 +225,9 @@ impl CodeCache {
                 end: GuestAddr(VSYSCALL_PAGE + 4096),
                 offset: 0,
             });
+            if self.hooks.modules() + 1 == self.modules.len() {
+                self.hooks.add_module(Vec::new());
+            }
             if self.boundaries.len() + 1 == self.modules.len() {
                 self.boundaries.push(Arc::new([]));
             }
@@ -244,7 +248,13 @@ impl CodeCache {
     }
 
     /// Takes note of the boundaries of the first module that has none yet.
-    pub fn add_boundaries(&mut self, list: Vec<u64>) {
+    pub fn add_boundaries(&mut self, mut list: Vec<u64>) {
+        let known = list.len();
+        list.extend(self.hooks.places(self.boundaries.len()));
+        if list.len() > known {
+            list.sort_unstable();
+            list.dedup();
+        }
         self.boundaries.push(list.into());
     }
 
@@ -266,6 +276,33 @@ impl CodeCache {
     /// The module of the code at `pc`, or [`u32::MAX`].
     pub fn module_number(&self, pc: u64) -> u32 {
         self.range_of(pc).map_or(u32::MAX, |r| r.module)
+    }
+
+    /// Modules whose hooks of interpreters are not known yet.
+    pub fn unhooked_modules(&self) -> &[Module] {
+        &self.modules[self.hooks.modules().min(self.modules.len())..]
+    }
+
+    /// Takes note of the hooks of the first module of which they are not known. Blocks begin there, so its boundaries must not be
+    /// known yet either: they are added to those ([`CodeCache::add_boundaries`]).
+    pub fn add_hooks(&mut self, list: Vec<(u64, FrameHook)>) {
+        self.hooks.add_module(list);
+    }
+
+    /// The hook at `pc`, and its module.
+    pub fn hook_at(&self, pc: u64) -> Option<(FrameHook, &Module)> {
+        let module = self.range_of(pc)?.module;
+        Some((self.hooks.at(module, pc)?, self.modules.get(module as usize)?))
+    }
+
+    /// Whether emitted code knows the code object of an interpreter at `address`.
+    pub fn knows_code(&self, address: u64) -> bool {
+        self.tables.load_u64(layout::frame_code_entry(address) as usize) == address
+    }
+
+    /// From now on it does, or not any more.
+    pub fn know_code(&self, address: u64, known: bool) {
+        self.tables.store_u64(layout::frame_code_entry(address) as usize, if known { address } else { 0 });
     }
 
     /// A call of an allocator will return to `pc`: what is translated of that from now on records when it does, and emitted code

@@ -19,6 +19,7 @@ mod every;
 mod fetches;
 mod flags;
 mod follow;
+mod frames;
 mod ibl_target;
 pub mod level1;
 mod lines;
@@ -51,6 +52,7 @@ use grind_layout::{self as layout, SlotWord};
 use grind_trace::TraceSettings;
 use grind_trace::follow::CallContextId;
 use grind_trace::objects::Watch;
+use grind_types::frames::FrameHook;
 use iced_x86::{Encoder, InstructionInfoFactory};
 
 use derived_edges::Goal;
@@ -278,6 +280,8 @@ pub struct Emitter<'a> {
     crosses: &'a dyn Fn(u64, u64) -> bool,
     /// What calls of allocators there are at an address.
     watched: &'a dyn Fn(u64) -> Option<Watch>,
+    /// What hook of an interpreter there is at an address.
+    hooks: &'a dyn Fn(u64) -> Option<FrameHook>,
     masked: bool,
     /// The plan of the block at hand.
     here: derived_edges::Plan,
@@ -327,6 +331,7 @@ impl<'a> Emitter<'a> {
             call_recorder: calls::CallRecorder::default(),
             crosses: &|_, _| false,
             watched: &|_| None,
+            hooks: &|_| None,
             masked: false,
             here: derived_edges::Plan::default(),
             with_derived_edges: true,
@@ -371,6 +376,13 @@ impl<'a> Emitter<'a> {
     #[inline(always)]
     pub fn watching(mut self, watched: &'a dyn Fn(u64) -> Option<Watch>) -> Self {
         self.watched = watched;
+        self
+    }
+
+    /// Where frames of interpreters begin and change: that is recorded.
+    #[inline(always)]
+    pub fn hooking(mut self, hooks: &'a dyn Fn(u64) -> Option<FrameHook>) -> Self {
+        self.hooks = hooks;
         self
     }
 
@@ -517,6 +529,11 @@ impl<'a> Emitter<'a> {
                 && let Some(watch) = (self.watched)(b.pc)
             {
                 self.watch(b.pc, watch, insn.live);
+            }
+            if i == 0
+                && let Some(hook) = (self.hooks)(b.pc)
+            {
+                self.frame_hook(b.pc, hook, insn.live);
             }
             if counts_only && insn.is_copied() {
                 self.out.code.first_bytes(insn.raw(), insn.len());

@@ -11,6 +11,7 @@ use grind_layout::registers::StolenRegisters;
 use grind_ptrace::Memory;
 use grind_trace::follow::{CallKind, StackEffect};
 use grind_trace::{CallTrace, FirstLevel, TraceSettings};
+use grind_types::frames::FrameHook;
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter};
 
 use super::{Emitter, Work, bridge};
@@ -225,6 +226,29 @@ fn what_names_a_register_that_is_taken_finds_there_what_is_the_programs() {
     // mov r9,[r8+8]; mulx r8,r9,[r10+r11*8]; jmp [r9+r11*8]
     let code = [0x4d, 0x8b, 0x48, 0x08, 0xc4, 0x02, 0xb3, 0xf6, 0x04, 0xda, 0x43, 0xff, 0x24, 0xd9];
     check_text("taken_all", &listing_traced(&code, &settings, |e| e));
+}
+
+#[test]
+fn frames_of_an_interpreter_are_recorded_in_front_of_what_says_which_runs() {
+    // mov [r12+0x48],r10; adc rax,rbx; ret
+    let code = [0x4d, 0x89, 0x54, 0x24, 0x48, 0x48, 0x11, 0xd8, 0xc3];
+    let told = TraceSettings { calls: Some(CallTrace::default()), ..TraceSettings::default() };
+    let entered = listing_traced(&code, &told, |e| {
+        let e = e.bounded(&|_, _| false, true);
+        e.hooking(&|pc| (pc == GUEST).then_some(FrameHook::Entered { frame: 6, code: 0, holder: Some((7, 72)) }))
+    });
+    check_text("frame_entered", &entered);
+    // What it stores is in a register that is taken, and flags are needed.
+    let switched = listing_traced(&code, &told, |e| {
+        let e = e.bounded(&|_, _| false, true);
+        e.hooking(&|pc| (pc == GUEST).then_some(FrameHook::Switched { frame: 10, code: 32, holder: Some((12, 72)) }))
+    });
+    check_text("frame_switched", &switched);
+    let gone = listing_traced(&code, &told, |e| {
+        let e = e.bounded(&|_, _| false, true);
+        e.hooking(&|pc| (pc == GUEST).then_some(FrameHook::Gone { code: 7 }))
+    });
+    check_text("frame_gone", &gone);
 }
 
 #[test]

@@ -245,7 +245,8 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         };
         let bus = options.callgrind.collect_bus;
         let each = options.callgrind.whole_chains;
-        let calls = CallTrace { jumps, hooks, by_caller, told_first, each, bus, ..CallTrace::default() };
+        let frames = options.callgrind.frames.is_some();
+        let calls = CallTrace { jumps, hooks, by_caller, told_first, each, bus, frames, ..CallTrace::default() };
         settings.trace.calls = Some(calls);
         // Where every access is told, blocks and calls are, too, in program order; and where there are more totals than can be kept.
         let kept = bus_total(settings.trace.accesses.is_some(), settings.trace.branches).is_some();
@@ -317,6 +318,7 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
             let recorder = Recorder::new(control_requests, options.names(), events, caches, dump_service.clone())
                 .with_made(runner.made());
             runner.record_calls(dump_service, events.names());
+            runner.find_frames(options.names());
             guest.follow(&settings, &mut runner, Some(Box::new(recorder)))
         }
         Some(s) => guest.follow(&settings, &mut runner, Some(Box::new(s))),

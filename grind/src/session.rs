@@ -4,6 +4,7 @@
 //! and the program's exit status stays its own.
 
 mod asked;
+mod frames;
 mod lines;
 mod opening;
 mod save;
@@ -23,6 +24,7 @@ use grind_analysis::dump;
 use grind_analysis::expand::Sequence;
 use grind_analysis::saved::Saved;
 use grind_analysis::simulator::Findings;
+use grind_names::frames::Frames;
 use grind_names::made::Registry;
 use grind_names::symbolizer::Symbolizer;
 use grind_session::{
@@ -30,6 +32,7 @@ use grind_session::{
 };
 use grind_trace::objects::Allocator;
 use grind_types::addr::GuestAddr;
+use grind_types::frames::{FrameFunction, FrameHook, ReadMemory};
 use grind_types::{Module, Query, fault};
 use nix::sys::signal::Signal;
 
@@ -71,6 +74,8 @@ pub struct Runner<'a> {
     findings: Findings,
     /// Finds the allocators of modules, if objects are asked for.
     watchers: Option<Watchers>,
+    /// Finds interpreters, if their frames are asked for.
+    frames: Option<Frames>,
     /// The callgrind tool's share.
     calls: Option<CallSession>,
     log: Log,
@@ -125,6 +130,7 @@ impl<'a> Runner<'a> {
             simulation: Simulation::default(),
             findings: Findings::default(),
             watchers: None,
+            frames: None,
             calls: None,
             log: Log::new(target, options.time_stamp),
             sequence: Sequence::default(),
@@ -186,17 +192,6 @@ impl<'a> Runner<'a> {
     /// The command of the first process, as the user gave it.
     pub fn runs(&mut self, command: &[OsString]) {
         self.given.0 = command.to_vec();
-    }
-
-    /// The command of a process that begins to run `args`: as it was given, if that was a script, to whose words the kernel,
-    /// or a shell in its place, has added those of its interpreter.
-    fn command(&mut self, pid: i32, first: bool, args: &[OsString]) -> Vec<OsString> {
-        let given = self.given.1.remove(&pid).unwrap_or_default();
-        let given = if first { std::mem::take(&mut self.given.0) } else { given };
-        match given.split_first() {
-            Some((_, rest)) if args.len() > given.len() && args.ends_with(rest) => given,
-            _ => args.to_vec(),
-        }
     }
 
     /// Counts what `simulation` adds to instructions, too; what it found will be in `findings`.
@@ -457,6 +452,14 @@ impl Session for Runner<'_> {
 
     fn watched(&mut self, module: &Module) -> Vec<(u64, Allocator)> {
         self.watchers.as_mut().map(|watchers| watchers.of(module)).unwrap_or_default()
+    }
+
+    fn frame_hooks(&mut self, pid: i32, module: &Module) -> Vec<(u64, FrameHook)> {
+        self.hooks_of(pid, module)
+    }
+
+    fn frame_function(&mut self, module: &Module, memory: ReadMemory<'_>, code: u64) -> Option<FrameFunction> {
+        self.frames.as_mut()?.function(module, memory, code)
     }
 
     fn code_made(&mut self, pid: i32, modules: &[Module]) -> u32 {

@@ -234,13 +234,15 @@ pub fn diverge(remote: &mut Remote<'_>, code_cache: &CodeCache) -> Result<CodeCa
     let pairs = layout::PAIR_BITS..if code_cache.pairs { layout::ALLOCATORS_STOP } else { layout::CALL_TABLE };
     let objects = code_cache.trace.recorded.objects;
     let allocators = layout::ALLOCATORS_STOP..if objects { layout::TABLES_SIZE } else { layout::ALLOCATORS_STOP };
+    let codes = layout::FRAME_CODES
+        ..layout::FRAME_CODES + if code_cache.trace.settings.frames() { 8 * layout::FRAME_CODE_ENTRIES } else { 0 };
     let tables = copy(
         remote,
         code_cache.tables_at,
         libc::PROT_READ,
         &code_cache.tables,
         layout::TABLES_SIZE,
-        &[0..used, pairs, allocators],
+        &[0..used, pairs, allocators, codes],
     )?;
     let mut chunks = Vec::new();
     for c in &code_cache.chunks {

@@ -280,6 +280,8 @@ pub enum SlotWord {
     AllocatorFrame = 1392,
     /// Where that call puts the address of the block; 0: it returns it.
     AllocatorResult = 1400,
+    /// Where the interpreter keeps the address of the frame that the thread runs, as it was when one was entered last.
+    FrameHolder = 1408,
 }
 
 /// Offset from `gs` of what r11 points to in translated code: so that many slot words are a byte's offset away from it.
@@ -335,6 +337,13 @@ pub const CALL_TABLE: u64 = PAIR_BITS + 4096;
 pub const PAIR_TABLE: u64 = CALL_TABLE + IBL_ENTRIES * 8;
 /// Its entries.
 pub const PAIR_ENTRIES: u64 = 1 << 20;
+/// Offset of the table of code objects of interpreters that are known: the address of each, by some bits of it ([`frame_code_entry`]); 0:
+/// none. It is where [`PAIR_TABLE`] is, since calls and returns are no pairs where calls are told.
+pub const FRAME_CODES: u64 = PAIR_TABLE;
+/// Its entries.
+pub const FRAME_CODE_ENTRIES: u64 = 1 << 16;
+/// Low bits of the address of a code object that say nothing.
+pub const FRAME_CODE_SHIFT: u32 = 4;
 /// Offset of a word: not 0 if calls of allocators stop, rather than be recorded by emitted code. It, and the next one, are there
 /// for programs only whose blocks of memory are recorded.
 pub const ALLOCATORS_STOP: u64 = PAIR_TABLE + PAIR_ENTRIES * 8;
@@ -345,6 +354,10 @@ pub const ALLOCATOR_RETURNS: u64 = ALLOCATORS_STOP + 4096;
 pub const ALLOCATOR_ENTRIES: u64 = 1 << 14;
 /// In how many entries, from the one that the low bits choose on, an address may be.
 pub const ALLOCATOR_PROBES: u64 = 4;
+/// The offset of the entry in [`FRAME_CODES`] of the code object at an address.
+pub const fn frame_code_entry(address: u64) -> u64 {
+    FRAME_CODES + 8 * (address >> FRAME_CODE_SHIFT & (FRAME_CODE_ENTRIES - 1))
+}
 /// Bytes of all tables.
 pub const TABLES_SIZE: u64 = ALLOCATOR_RETURNS + (ALLOCATOR_ENTRIES * 8) + 4096;
 
@@ -365,7 +378,8 @@ const _: () =
     assert!(CONTEXT_TABLE + 16 * CONTEXT_ENTRIES <= CONTEXT_STACK && CONTEXT_STACK + 8 * CONTEXT_DEPTH <= SLOT_SIZE);
 const _: () = assert!(SlotWord::Never.at() as u64 == NOWHERE + 8);
 const _: () =
-    assert!(SlotWord::AllocatorResult.at() as u64 + 8 <= MISS_PATH_STACK - 64 * 8 && ALLOCATOR_PROBES <= 4096 / 8);
+    assert!(SlotWord::FrameHolder.at() as u64 + 8 <= MISS_PATH_STACK - 64 * 8 && ALLOCATOR_PROBES <= 4096 / 8);
+const _: () = assert!(FRAME_CODE_ENTRIES <= PAIR_ENTRIES);
 const _: () = assert!(DATA_USES + DATA_WAY * MOST_USED <= CONTEXT_TABLE && TRACE_BUFFER.is_multiple_of(4096));
 const _: () = assert!(COUNTERS + 8 * MAX_COUNTERS as u64 <= SLOT_SIZE && SLOT_SIZE < 1 << 31);
 const _: () = assert!(ACTIVE + 8 * MOST_FUNCTIONS as u64 <= SIMULATED && FRAMES_SIZE.is_multiple_of(4096));

@@ -136,6 +136,8 @@ _grind_options='--tool=cachegrind
 --tell-calls=yes
 --tell-calls=no
 --told-first=
+--frames=no
+--frames=python
 --collect-jumps=yes
 --collect-jumps=no
 --trace-jump=yes

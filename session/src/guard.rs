@@ -16,6 +16,7 @@ use grind_trace::follow::{Book, CallContext, Calls, Counts, Names, Outcome};
 use grind_trace::objects::Allocator;
 use grind_trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
 use grind_types::addr::GuestAddr;
+use grind_types::frames::{FrameFunction, FrameHook, ReadMemory};
 use grind_types::{Module, Query};
 
 use crate::{ControlRequest, FirstProcess, Instrumentation, Notice, ProcessReport, Session, Tally};
@@ -124,6 +125,9 @@ impl Sink for CarefulSink {
     }
     fn code_made(&mut self, pid: i32, moment: u32) {
         self.tell(State::Settling, (), |sink| sink.code_made(pid, moment));
+    }
+    fn frame_code(&mut self, pid: i32, code: u64, function: Option<FrameFunction>) {
+        self.tell(State::Whole, (), |sink| sink.frame_code(pid, code, function));
     }
     fn space_copied(&mut self, from: SpaceId, to: SpaceId) {
         self.tell(State::Closed, (), |sink| sink.space_copied(from, to));
@@ -269,6 +273,12 @@ impl Session for CarefulSession<'_> {
     }
     fn watched(&mut self, module: &Module) -> Vec<(u64, Allocator)> {
         self.tell(Vec::new(), |session| session.watched(module))
+    }
+    fn frame_hooks(&mut self, pid: i32, module: &Module) -> Vec<(u64, FrameHook)> {
+        self.tell(Vec::new(), |session| session.frame_hooks(pid, module))
+    }
+    fn frame_function(&mut self, module: &Module, memory: ReadMemory<'_>, code: u64) -> Option<FrameFunction> {
+        self.tell(None, |session| session.frame_function(module, memory, code))
     }
     fn client_print(&mut self, pid: i32, text: &[u8]) {
         self.tell((), |session| session.client_print(pid, text));

@@ -14,6 +14,7 @@ pub use grind_guest::counts::{Counts, Stretch};
 use grind_isa::cpuid::CpuModel;
 use grind_trace::objects::Allocator;
 use grind_types::addr::GuestAddr;
+use grind_types::frames::{FrameFunction, FrameHook, ReadMemory};
 use grind_types::{Module, Query};
 
 /// The program to run: resolved by the driver, which has also checked that it can be executed.
@@ -272,6 +273,16 @@ pub trait Session {
     /// mapped, if blocks of memory are recorded.
     fn watched(&mut self, _module: &Module) -> Vec<(u64, Allocator)> {
         Vec::new()
+    }
+    /// Where an interpreter's code in a module of a process says which frame runs, as addresses of the guest, in ascending order. Asked
+    /// for when the module is mapped, if frames are recorded.
+    fn frame_hooks(&mut self, _pid: i32, _module: &Module) -> Vec<(u64, FrameHook)> {
+        Vec::new()
+    }
+    /// The function that a code object is, which a hook of `module` has met: it is at `code` in the program's `memory`, which stands still
+    /// in so far. Nothing if it is none.
+    fn frame_function(&mut self, _module: &Module, _memory: ReadMemory<'_>, _code: u64) -> Option<FrameFunction> {
+        None
     }
     /// Text that the guest prints through a client request (already formatted).
     fn client_print(&mut self, pid: i32, text: &[u8]);

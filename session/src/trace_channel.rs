@@ -12,6 +12,7 @@ use grind_guest::slots::Segment;
 use grind_layout as layout;
 use grind_trace::follow::{Book, Names};
 use grind_trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
+use grind_types::frames::FrameFunction;
 use grind_types::hash::Map;
 use grind_types::{Module, Query};
 
@@ -31,6 +32,7 @@ enum Message {
     Blocks(SpaceId, Vec<Block>),
     Mapped(SpaceId, Vec<Module>),
     Made(i32, u32),
+    FrameCode(i32, u64, Option<FrameFunction>),
     SpaceCopied(SpaceId, SpaceId),
     Image(i32, SpaceId),
     Moved(i32, SpaceId),
@@ -219,6 +221,11 @@ impl TraceChannel {
         self.send(Message::Made(pid, moment));
     }
 
+    /// What a code object of an interpreter is from now on, in a process.
+    pub fn frame_code(&self, pid: i32, code: u64, function: Option<FrameFunction>) {
+        self.send(Message::FrameCode(pid, code, function));
+    }
+
     /// Of a block that is on record, `executed` instructions were executed, not `counted`.
     pub fn corrected(&self, pid: i32, tid: i32, block: u32, counted: usize, executed: usize) {
         self.send(Message::Corrected(pid, tid, block, counted, executed));
@@ -344,6 +351,7 @@ fn deliver(sink: &mut dyn Sink, buffer: &mut Vec<u32>, message: Message) {
         Message::Blocks(code_cache, blocks) => sink.blocks(code_cache, &blocks),
         Message::Mapped(code_cache, modules) => sink.mapped(code_cache, &modules),
         Message::Made(pid, moment) => sink.code_made(pid, moment),
+        Message::FrameCode(pid, code, function) => sink.frame_code(pid, code, function),
         Message::SpaceCopied(from, to) => sink.space_copied(from, to),
         Message::Image(pid, code_cache) => sink.image(pid, code_cache),
         Message::Moved(pid, code_cache) => sink.moved(pid, code_cache),

@@ -108,7 +108,7 @@ impl Object {
     }
 
     /// Tells type, address, size and name of every symbol that is defined, of all tables that there are.
-    fn each_symbol(&self, image: &Image, mut tell: impl FnMut(u8, u64, u64, &[u8])) {
+    pub(super) fn each_symbol(&self, image: &Image, mut tell: impl FnMut(u8, u64, u64, &[u8])) {
         let main_text = image.section(".text").map(|s| s.address);
         let mut read = |image: &Image, symbols: &str, strings: &str, shift: u64| {
             let load = |name: &str| {

@@ -370,6 +370,14 @@ impl Image {
         self.segments.iter().find(within).and_then(|s| (at - s.vaddr).checked_add(s.offset))
     }
 
+    /// `n` bytes of the file from a link-time address on, if they are part of one segment.
+    pub(super) fn bytes_at(&self, at: u64, n: u64) -> Option<Vec<u8>> {
+        let end = at.checked_add(n)?;
+        let within = |s: &&Segment| at >= s.vaddr && end <= s.vaddr.saturating_add(s.file_size);
+        let segment = self.segments.iter().find(within)?;
+        self.source.read((at - segment.vaddr).checked_add(segment.offset)?, n)
+    }
+
     /// The lowest and one past the highest link-time address that is loaded; 0 and 0 if nothing is.
     pub(super) fn loaded(&self) -> (u64, u64) {
         let start = self.segments.iter().map(|s| s.vaddr).min().unwrap_or(0);

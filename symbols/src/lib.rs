@@ -17,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+mod contents;
 mod data;
 mod demangle;
 mod image;

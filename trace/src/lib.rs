@@ -7,6 +7,7 @@
 
 pub mod every;
 pub mod follow;
+pub mod frames;
 pub mod objects;
 mod transfer;
 
@@ -21,6 +22,7 @@ use grind_isa::events::resolve::{State, resolve};
 use grind_layout as layout;
 use grind_layout::registers::StolenRegisters;
 use grind_types::addr::GuestAddr;
+use grind_types::frames::FrameFunction;
 use grind_types::{Module, Query, StaticEvents};
 
 use crate::follow::{Book, CallContext, Calls, Counts, Names, Outcome};
@@ -117,6 +119,12 @@ impl TraceSettings {
         self.calls.is_some_and(|calls| calls.followed && calls.each)
     }
 
+    /// Whether frames of interpreters are told.
+    #[must_use]
+    pub fn frames(&self) -> bool {
+        self.calls.is_some_and(|calls| !calls.followed && calls.frames)
+    }
+
     /// Whether emitted code keeps how the lines of the data cache are used.
     #[must_use]
     pub fn keeps_uses(&self) -> bool {
@@ -161,6 +169,8 @@ pub struct CallTrace {
     pub each: bool,
     /// Instructions that lock the bus have a total of their own where calls are followed: see [`crate::follow::bus_total`].
     pub bus: bool,
+    /// Frames of interpreters are told, at the hooks of `Session::frame_hooks`. Only with calls that are told.
+    pub frames: bool,
 }
 
 /// An instruction of a [`Block`].
@@ -676,6 +686,9 @@ pub trait Sink: Send {
     /// Code that the process has made while it ran is about to be translated, or to be gone to: the number that
     /// `Session::code_made` gave. All that is told of such code from now on is of that moment.
     fn code_made(&mut self, _pid: i32, _moment: u32) {}
+    /// What the code object at an address of the process is from now on that records of [`frames::FrameRecord`] name; nothing if it is no
+    /// function.
+    fn frame_code(&mut self, _pid: i32, _code: u64, _function: Option<FrameFunction>) {}
     /// `to` begins as a copy of `from`.
     fn space_copied(&mut self, from: SpaceId, to: SpaceId);
     /// A new image has been started in `pid`: whatever was known of the process is void.

@@ -6,6 +6,7 @@ mod code;
 mod error;
 #[doc(hidden)]
 pub mod fault;
+pub mod frames;
 pub mod hash;
 pub mod mapped_file;
 pub mod own_memory;

@@ -87,6 +87,8 @@ pub(crate) const AREAS: &[Area] = &[
                 "callgrind_options",
                 "--test",
                 "callgrind_simulation",
+                "--test",
+                "frames",
             ],
         ],
     ),

@@ -19,9 +19,11 @@ use grind_types::{MappedFile, Module};
 use super::counters::Counters;
 use super::settings::Settings;
 
+mod interpreted;
 mod made;
 mod resolved;
 
+use interpreted::Interpreted;
 use made::MadeFunctions;
 pub use resolved::Resolved;
 
@@ -107,6 +109,8 @@ pub struct Catalogue {
     last: Option<Whole>,
     /// Names of code that the program made.
     made: MadeFunctions,
+    /// Functions that an interpreter runs.
+    interpreted: Interpreted,
     sites: Vec<Site>,
     /// How much had been replaced when each became known.
     site_ages: Vec<u32>,
@@ -120,7 +124,10 @@ impl Catalogue {
     /// How a function is to be treated.
     fn treated(&self, known: &KnownFunction) -> Function {
         let object = &self.objects[known.object as usize].name;
-        self.settings.function(&known.name, object, known.linkage)
+        let interpreted = self.interpreted.function(known.start).map(|function| &function.name[..]);
+        let treated = self.settings.function(interpreted.unwrap_or(&known.name), object, known.linkage);
+        let trampoline = || self.settings.frames.is_some() && self.names_trampoline(known);
+        Function { owns: interpreted.is_some() || trampoline(), ..treated }
     }
 
     /// Functions of the object at `path` are skipped from now on.
@@ -144,6 +151,7 @@ impl Catalogue {
             by_start: Map::default(),
             last: None,
             made: MadeFunctions::default(),
+            interpreted: Interpreted::default(),
             sites: Vec::new(),
             site_ages: Vec::new(),
             by_next: Map::default(),
@@ -273,6 +281,9 @@ impl Catalogue {
 
     /// The object of an address, and the address within it.
     fn locate(&self, addr: u64) -> (u32, u64) {
+        if let Some(object) = self.interpreted.object(addr) {
+            return (object, addr);
+        }
         let replaced = (addr >> ADDRESS_BITS).checked_sub(1).and_then(|i| self.replaced.get(i as usize));
         if let Some(mapping) = replaced {
             return self.locate_in(mapping, addr & ((1 << ADDRESS_BITS) - 1));

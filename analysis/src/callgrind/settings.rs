@@ -13,6 +13,7 @@ use std::time::Duration;
 use cg_calls::{Config, Function};
 use cg_format::callgrind::{EventSet, SystemTime, WriteOptions};
 use cg_format::events::Caches;
+use grind_names::frames::Language;
 use grind_session::AtStart;
 
 use crate::expand::Template;
@@ -137,6 +138,8 @@ pub struct Settings {
     pub tell_calls: bool,
     /// For how long they are before emitted code follows them; `None`: for as long as pays ([`Settings::told_first`]).
     pub told_for: Option<Duration>,
+    /// The interpreter whose frames are functions, too.
+    pub frames: Option<Language>,
     /// Objects whose functions are skipped, by path.
     pub obj_skip: Vec<Vec<u8>>,
     rules: Vec<Rule>,
@@ -171,6 +174,7 @@ impl Default for Settings {
             tree: false,
             tell_calls: false,
             told_for: None,
+            frames: None,
             obj_skip: Vec::new(),
             rules: Vec::new(),
         }
@@ -261,7 +265,7 @@ impl Settings {
     /// whether costs are collected, and what they ask for.
     #[must_use]
     pub fn followed(&self) -> bool {
-        !self.tell_calls && self.dump_every_bb == 0 && self.cache_use == CacheUse::No
+        !self.tell_calls && self.frames.is_none() && self.dump_every_bb == 0 && self.cache_use == CacheUse::No
     }
 
     /// Whether what a call of a function comes to may depend on who calls.

@@ -8,6 +8,7 @@
 mod cache_lines;
 mod chains;
 mod followed;
+mod framed;
 mod functions;
 mod last_level;
 mod meaning;
@@ -29,6 +30,7 @@ use cg_sim::{Geometries, Levels};
 use grind_names::made::Registry;
 use grind_trace::follow;
 use grind_trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
+use grind_types::frames::FrameFunction;
 use grind_types::{Module, Query, fault};
 
 use super::code::Catalogue;
@@ -177,6 +179,12 @@ impl Sink for Recorder {
         }
     }
 
+    fn frame_code(&mut self, pid: i32, code: u64, function: Option<FrameFunction>) {
+        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let catalogue = p.catalogue.clone();
+        p.codes.learn(code, function, &mut lock(&catalogue));
+    }
+
     fn space_copied(&mut self, from: SpaceId, to: SpaceId) {
         let copy = self.spaces.get(&from).cloned().unwrap_or_default();
         self.spaces.insert(to, copy);
@@ -217,6 +225,7 @@ impl Sink for Recorder {
             heads: p.heads.clone(),
             single: p.single.clone(),
             followed: p.followed.clone(),
+            codes: p.codes.clone(),
             threads: p.threads.clone(),
             ended: p.ended.clone(),
             descriptions: p.descriptions.clone(),
@@ -410,6 +419,7 @@ impl Sink for Recorder {
         let mut catalogue = lock(&catalogue);
         let t = p.thread(tid, &self.config);
         t.recording = on;
+        t.frames.clear();
         if !on {
             t.through = None;
             t.in_counted_call = false;

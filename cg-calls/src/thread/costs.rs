@@ -27,7 +27,7 @@ impl Calls {
     }
 
     pub(super) fn push_path(&mut self, path: PathId, function: FunctionId, about: &Function) -> PathId {
-        let mut wish = Wish { callers: 0, recursions: 1, group: about.group };
+        let mut wish = Wish { callers: 0, recursions: 1, group: about.group, owns: about.owns };
         if self.config.contexts {
             wish.callers = about.separate_callers.min(self.config.most_callers);
             wish.recursions = levels(about);
@@ -42,6 +42,9 @@ impl Calls {
 
     #[cold]
     pub(super) fn entered(&mut self, function: FunctionId, arc: u32, now: &[u64]) {
+        if self.interposing {
+            return;
+        }
         let about = self.functions[function.0 as usize].about.unwrap_or(Function::PLAIN);
         if about.dump_before {
             self.requests.push_back(Request::DumpBefore(function));
@@ -56,6 +59,9 @@ impl Calls {
 
     #[cold]
     pub(super) fn left(&mut self, function: FunctionId, found: bool, now: &[u64]) {
+        if self.interposing {
+            return;
+        }
         let about = self.functions[function.0 as usize].about.unwrap_or(Function::PLAIN);
         if about.dump_after {
             self.requests.push_back(Request::DumpAfter(function));

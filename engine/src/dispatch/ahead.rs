@@ -16,8 +16,10 @@ impl Dispatcher<'_> {
     /// Thread `tid` has asked for the code at `pc`, in this way if by an indirect branch, and it is there. What it is likely to ask for
     /// next is translated and linked.
     pub(super) fn look_ahead(&mut self, tid: i32, pc: u64, way: Option<Way>) {
-        // Where emitted code follows calls, code is that of a call context; a process has its own.
-        if !self.settings.programs_follow || self.follows(tid) {
+        // Where emitted code follows calls, code is that of a call context; a process has its own. Where an interpreter's frames are
+        // told, what is known of its code comes first.
+        let frames = self.settings.trace.calls.is_some_and(|calls| calls.frames);
+        if !self.settings.programs_follow || frames || self.follows(tid) {
             return;
         }
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };

@@ -104,9 +104,14 @@ impl Dispatcher<'_> {
                 t.set_regs(&regs).ok()?;
             }
             let stub = code_cache.borrow().stub_at(regs.rip);
-            if let Some(kind @ (StubKind::MissPath { .. } | StubKind::SavedX87 { .. } | StubKind::Watched { .. })) =
-                stub
+            if let Some(
+                kind @ (StubKind::MissPath { .. }
+                | StubKind::SavedX87 { .. }
+                | StubKind::Watched { .. }
+                | StubKind::Framed { .. }),
+            ) = stub
             {
+                t = self.ready_to_serve(t, kind)?;
                 self.serve_within(&t, kind);
                 regs.rip += STUB_BYTES;
                 t.set_regs(&regs).ok()?;

@@ -23,6 +23,7 @@ mod fair_wait;
 mod first;
 mod flush;
 mod follow;
+mod frames;
 mod hotness;
 mod in_place;
 mod int80;
@@ -486,7 +487,11 @@ impl Dispatcher<'_> {
             StubKind::Syscall { next, go } => self.syscall(t, next, go),
             StubKind::CallFailed { go } => self.call_failed(t, go, rip),
             StubKind::Emulate { what, pc, next, block } => self.emulate(t, what, pc, next, block, rip),
-            StubKind::MissPath { .. } | StubKind::SavedX87 { .. } | StubKind::Watched { .. } => {
+            StubKind::MissPath { .. }
+            | StubKind::SavedX87 { .. }
+            | StubKind::Watched { .. }
+            | StubKind::Framed { .. } => {
+                let Some(t) = self.ready_to_serve(t, kind) else { return };
                 self.serve_within(&t, kind);
                 if t.set_rip(rip).is_ok() {
                     let _ = t.resume(How::Continue, 0);

@@ -187,7 +187,7 @@ impl Dispatcher<'_> {
     }
 
     /// Hands over what a thread has recorded so far, while it may run on.
-    fn hand_over_ahead(&self, tid: i32) {
+    pub(super) fn hand_over_ahead(&self, tid: i32) {
         let (Some(trace_channel), Some(th), Some(p)) =
             (&self.trace_channel, self.threads.get(&tid), self.process_of(tid))
         else {

@@ -141,6 +141,13 @@ impl Dispatcher<'_> {
                 code_cache.borrow_mut().add_watched(list);
             }
         }
+        if self.settings.trace.frames() {
+            let new = code_cache.borrow().unhooked_modules().to_vec();
+            for module in new {
+                let list = self.session.frame_hooks(pid, &module);
+                code_cache.borrow_mut().add_hooks(list);
+            }
+        }
         if self.settings.trace.calls.is_some() {
             let new = code_cache.borrow().unbounded_modules().to_vec();
             for module in new {

@@ -23,6 +23,7 @@ impl Dispatcher<'_> {
                 }
             }
             StubKind::Watched { pc, returns } => self.watched_code(t, pc, returns),
+            StubKind::Framed { pc } => self.framed_code(t, pc),
             _ => {}
         }
     }

@@ -93,6 +93,12 @@ pub enum StubKind {
         /// Such a call may be returning there.
         returns: bool,
     },
+    /// In front of the block at `pc`, where a frame of an interpreter begins or changes, or what it runs is gone. Execution goes on behind
+    /// the stub.
+    Framed {
+        /// The address of the block.
+        pc: u64,
+    },
 }
 
 /// Instructions that grind carries out.

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use cg_format::callgrind::SystemTime;
+use grind_names::frames::Language;
 use grind_session::AtStart;
 
 use crate::options::{Options, Tool, UsageError, read_words, sources};
@@ -51,6 +52,7 @@ fn every_setting_is_set() {
         "--skip-plt=no",
         "--skip-direct-rec=yes",
         "--branch-sim=yes",
+        "--frames=python",
     ]);
     let c = &o.callgrind;
     assert_eq!(o.verbosity, 2);
@@ -70,6 +72,7 @@ fn every_setting_is_set() {
         c.events(cg_format::events::Caches::None, true).names().join(" "),
         "Ir Bc Bcm Bi Bim Ge sysCount sysTime"
     );
+    assert!(c.frames == Some(Language::Python) && !c.followed() && given(&["--frames=no"]).callgrind.frames.is_none());
     assert!(given(&["--trace-jump=yes"]).callgrind.collect_jumps);
     assert_eq!(given(&["--collect-systime=yes"]).callgrind.collect_systime, Some(SystemTime::Milliseconds));
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use cg_format::callgrind::SystemTime;
 use grind_analysis::callgrind::settings::{CacheUse, Change, Settings};
 use grind_analysis::expand::Template;
+use grind_names::frames::Language;
 use grind_session::AtStart;
 
 use super::levels;
@@ -142,6 +143,18 @@ pub static OPTIONS: &[Opt] = &[
             if let Value::Int(ms) = v {
                 o.callgrind.told_for = Some(Duration::from_millis(ms.unsigned_abs()));
             }
+            Ok(())
+        },
+    ),
+    opt(
+        &["--frames"],
+        Kind::Choice(&["no", "python"]),
+        "no",
+        "show functions of a program that is interpreted, with what they cost in all, between those of its interpreter (python: CPython \
+         3.8 to 3.13)",
+        |o, v| {
+            let Value::Text(which) = v else { return Ok(()) };
+            o.callgrind.frames = (which == Language::Python.option()).then_some(Language::Python);
             Ok(())
         },
     ),

@@ -1,5 +1,7 @@
 //! What the log says when a process begins: who runs what, and with `-v` how. It says nothing of counts, which there are none of yet.
 
+use std::ffi::OsString;
+
 use grind_isa::cpuid::CpuModel;
 
 use super::Runner;
@@ -7,6 +9,17 @@ use crate::log::{Voice, command_line};
 use crate::options::LogTarget;
 
 impl Runner<'_> {
+    /// The command of a process that begins to run `args`: as it was given, if that was a script, to whose words the kernel,
+    /// or a shell in its place, has added those of its interpreter.
+    pub(super) fn command(&mut self, pid: i32, first: bool, args: &[OsString]) -> Vec<OsString> {
+        let given = self.given.1.remove(&pid).unwrap_or_default();
+        let given = if first { std::mem::take(&mut self.given.0) } else { given };
+        match given.split_first() {
+            Some((_, rest)) if args.len() > given.len() && args.ends_with(rest) => given,
+            _ => args.to_vec(),
+        }
+    }
+
     pub(super) fn banner(&mut self, pid: i32) {
         if self.options.verbosity < 1 {
             return;

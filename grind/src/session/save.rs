@@ -51,6 +51,7 @@ impl Runner<'_> {
         }
         if self.processes.len() == 1 {
             self.tell_unmatched(pid);
+            self.tell_no_frames(pid);
         }
         self.tell_what_next(pid, &files);
     }

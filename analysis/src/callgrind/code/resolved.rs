@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use cg_calls::{FunctionId, NodeIndex, Profile, SiteId};
 use grind_names::made::Found;
-use grind_symbols::{Inlined, Name, Svma};
+use grind_symbols::{Inlined, Name, Svma, sanitised};
 use grind_types::fault;
 
-use super::Catalogue;
+use super::{Catalogue, interpreted};
 use crate::broken;
 use crate::callgrind::rows::{self, OwnCosts, Program, Source};
 
@@ -111,6 +111,13 @@ impl Catalogue {
         let mut made_files: HashMap<Name, u32> = HashMap::new();
         let mut line_of = |object: u32, at: u64| -> (u32, u32, u32) {
             if self.objects[object as usize].object.is_none() {
+                if let Some(function) = self.interpreted.function(at) {
+                    let number = *made_files.entry(sanitised(&function.file)).or_insert_with_key(|file| {
+                        files.push(file.clone());
+                        (files.len() - 1) as u32
+                    });
+                    return (number, function.line, 0);
+                }
                 let Some(Found { file: Some(file), line, .. }) = self.made.find(at) else { return (0, 0, 0) };
                 let number = *made_files.entry(file).or_insert_with_key(|file| {
                     files.push(file.clone());
@@ -124,7 +131,7 @@ impl Catalogue {
         let function_files = self.functions.iter().map(|f| line_of(f.object, f.start).0).collect();
         let described = |(object, at): (u32, u64)| {
             let (file, line, inlined) = line_of(object, at);
-            Described { file, line, inlined, at }
+            Described { file, line, inlined, at: interpreted::shown(at) }
         };
         let sources = located.into_iter().map(described).collect();
         Resolved {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use callgrind_control_protocol::{self as control, Frame};
 use cg_calls::{Calls, Config, JumpKind, Profile, Request, SiteId, Step, StepKind};
+use grind_trace::frames::FrameRecord;
 use grind_trace::{Block, Instructions, Site, SiteKind, SpaceId, Transfer};
 
 use super::super::code::{Catalogue, Origin};
@@ -16,6 +17,7 @@ use super::super::dump_service::{DumpService, Found, Progress};
 use super::super::parts::Trigger;
 use super::Space;
 use super::cache_lines::Used;
+use super::framed::Codes;
 use super::functions::Followed;
 use super::last_level::Simulated;
 use super::meaning::{Counter, Hot, Kind, NOTHING, word};
@@ -44,6 +46,8 @@ pub(super) struct Process {
     pub(super) single: HashMap<u64, u32>,
     /// If emitted code follows calls.
     pub(super) followed: Followed,
+    /// If frames of an interpreter are told.
+    pub(super) codes: Codes,
     pub(super) threads: HashMap<i32, Thread>,
     /// Of threads that have ended, since the last part.
     pub(super) ended: Vec<(u64, Profile)>,
@@ -82,6 +86,7 @@ impl Process {
             heads: HashMap::new(),
             single: HashMap::new(),
             followed: Followed::default(),
+            codes: Codes::default(),
             threads: HashMap::new(),
             ended: Vec::new(),
             descriptions: Vec::new(),
@@ -257,6 +262,7 @@ impl Process {
                 idle: None,
                 used: None,
                 through: None,
+                frames: Vec::new(),
             }
         })
     }
@@ -336,7 +342,14 @@ impl Process {
                 rest = &rest[done..];
             }
             let Some((&number, operands)) = rest.split_first() else { break };
-            let Some(hot) = self.hot.get(number as usize) else { return &[] };
+            let Some(hot) = self.hot.get(number as usize) else {
+                let Some((record, after)) = FrameRecord::split(rest) else { return &[] };
+                rest = after;
+                if self.codes.framed(t, catalogue, record) {
+                    return rest;
+                }
+                continue;
+            };
             if hot.counter != NOTHING {
                 if t.blocks >= t.pause {
                     return rest;

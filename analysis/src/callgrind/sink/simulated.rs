@@ -7,6 +7,7 @@
 //! collected; only instrumentation that is switched off empties it, as in the reference.
 
 use grind_trace::every::repeated::repeated;
+use grind_trace::frames::FrameRecord;
 use grind_trace::{Done, SiteKind};
 
 use super::super::code::Catalogue;
@@ -59,7 +60,14 @@ impl Process {
                 rest = &rest[done..];
             }
             let Some((&number, operands)) = rest.split_first() else { return rest };
-            let Some(known) = simulated.known.get_mut(number as usize) else { return &[] };
+            let Some(known) = simulated.known.get_mut(number as usize) else {
+                let Some((record, after)) = FrameRecord::split(rest) else { return &[] };
+                rest = after;
+                if self.codes.framed(t, catalogue, record) {
+                    return rest;
+                }
+                continue;
+            };
             if !t.begun {
                 t.begun = true;
                 // Where its block begins, if that is what it tells of.

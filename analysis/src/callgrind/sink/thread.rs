@@ -37,6 +37,23 @@ pub(super) struct Thread {
     pub(super) used: Option<Box<ThreadUse>>,
     /// If every access is told, because the last level is written back.
     pub(super) through: Option<Box<WriteThrough>>,
+    /// Frames of an interpreter that it runs, the innermost last.
+    pub(super) frames: Vec<Running>,
+}
+
+/// A frame of an interpreter that runs, or will go on when others have been left.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Running {
+    /// Its address.
+    pub(super) frame: u64,
+    /// The stack pointer of the activation that runs it.
+    pub(super) sp: u64,
+    /// How many frames the model had before it.
+    pub(super) depth: usize,
+    /// The address of the interpreter's function.
+    pub(super) entry: u64,
+    /// The activation has left all its frames, and is about to return.
+    pub(super) over: bool,
 }
 
 /// What stands in for a thread's calls while nothing is recorded: somebody has to say whom code runs for.

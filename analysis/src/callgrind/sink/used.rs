@@ -7,6 +7,7 @@ use cg_sim::usage::{Usage, UsageLastLevel};
 use cg_sim::writeback::Outcome;
 use cg_sim::{Port, Served};
 use grind_trace::every::repeated::{elements, repeated};
+use grind_trace::frames::FrameRecord;
 use grind_trace::{
     CODE_WAY, Done, LINE_USED, LINES_REPLACED, LineReplaced, REPLACED_WORDS, SiteKind, Special, USED_WORDS,
 };
@@ -77,6 +78,13 @@ impl Process {
                 left = rest_of.unwrap_or(left);
             }
             let Some((&number, operands)) = rest.split_first() else { break };
+            if let Some((record, after)) = FrameRecord::split(rest) {
+                rest = after;
+                if self.codes.framed(t, catalogue, record) {
+                    break;
+                }
+                continue;
+            }
             let Some(what) = used.whats.get(number as usize).copied() else {
                 rest = match self.line_told(used, t, catalogue, rest) {
                     Some(after) => after,

@@ -1,0 +1,327 @@
+//! CPython, from 3.8 to 3.13: each call of `_PyEval_EvalFrameDefault` runs a frame. From 3.11 on that runs frames of functions which are
+//! called by what it runs in the same loop, and says which of them runs in a word: up to 3.12 in a structure on its own stack, then in
+//! the thread's state.
+//!
+//! Offsets in objects are those of the versions' headers; where the interpreter says them itself (`_Py_DebugOffsets`, from 3.13 on), it is
+//! believed. A build without the global lock has other objects, and is refused.
+
+use std::path::Path;
+
+use grind_symbols::{Object, Svma};
+use grind_types::frames::{FrameFunction, FrameHook, ReadMemory};
+
+use super::stores::{self, Holder};
+use super::{Interpreter, Refusal};
+
+/// Registers of arguments.
+const RDI: u8 = 7;
+const RSI: u8 = 6;
+
+/// The function that runs frames.
+const EVALUATE: &str = "_PyEval_EvalFrameDefault";
+
+/// Where parts of objects are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Offsets {
+    /// In a frame: its code object.
+    code: u64,
+    /// In a code object.
+    file: u64,
+    name: u64,
+    qualified: Option<u64>,
+    line: u64,
+    /// In a string: how many characters, what they are, and where they are if all are ASCII, or are not.
+    length: u64,
+    state: u64,
+    ascii: u64,
+    compact: u64,
+    holder: Option<Holder>,
+}
+
+impl Offsets {
+    /// Those of version 3.`minor`, if it does not say them itself.
+    fn of(minor: u8) -> Option<Self> {
+        let old = Self {
+            code: 32,
+            file: 104,
+            name: 112,
+            qualified: None,
+            line: 40,
+            length: 16,
+            state: 32,
+            ascii: 48,
+            compact: 72,
+            holder: None,
+        };
+        let new = Self { file: 112, name: 120, qualified: Some(128), ..old };
+        let on_stack = |offset| Some(Holder::OnStack { link: 56, offset });
+        Some(match minor {
+            8..=10 => old,
+            11 => Self { line: 72, holder: on_stack(8), ..new },
+            12 => Self { code: 0, line: 68, ascii: 40, compact: 56, holder: on_stack(0), ..new },
+            _ => return None,
+        })
+    }
+
+    /// Those that the interpreter says itself, whose version is 3.13.
+    fn said(object: &Object, runtime: Svma) -> Result<Self, Refusal> {
+        const WORDS: u64 = 71;
+        let bytes = object.bytes(runtime, 8 * WORDS).ok_or(Refusal::NoSymbol("_PyRuntime"))?;
+        let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        // Its sign, the version, and whether there is no global lock.
+        if &bytes[..8] != b"xdebugpy" || words[1] >> 16 != 0x030d || words[2] != 0 {
+            return Err(Refusal::OtherCode);
+        }
+        let ascii = words[70];
+        let said = Self {
+            code: words[30],
+            file: words[35],
+            name: words[36],
+            qualified: Some(words[37]),
+            line: words[39],
+            length: words[69],
+            state: words[68],
+            ascii,
+            // Two words for what there may be in UTF-8 stand in between.
+            compact: ascii.wrapping_add(16),
+            holder: Some(Holder::By { offset: words[23] }),
+        };
+        let all = [said.code, said.file, said.name, words[37], said.line, said.length, said.state, ascii, words[23]];
+        if all.iter().any(|offset| *offset > 4096) { Err(Refusal::OtherCode) } else { Ok(said) }
+    }
+}
+
+/// CPython in one file.
+#[derive(Debug)]
+struct CPython {
+    offsets: Offsets,
+    hooks: Vec<(u64, FrameHook)>,
+}
+
+/// The minor number in a file's name: `python3.8`, `libpython3.8.so.1.0`.
+fn named(path: &Path) -> Option<u8> {
+    let name = path.file_name()?.to_str()?;
+    let (_, rest) = name.split_once("python3.")?;
+    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    rest[..digits].parse().ok()
+}
+
+/// CPython, if that is what the file has.
+pub(super) fn find(path: &Path, object: &Object) -> Option<Result<impl Interpreter + use<>, Refusal>> {
+    let [evaluate, kind, version, runtime] =
+        object.symbols_named([EVALUATE, "PyCode_Type", "Py_Version", "_PyRuntime"]);
+    let (evaluate, size) = evaluate?;
+    let found = || -> Result<CPython, Refusal> {
+        let said = version.and_then(|(at, _)| object.bytes(at, 4));
+        let said = said.and_then(|bytes| Some(u32::from_le_bytes(bytes.try_into().ok()?)));
+        let (major, minor) = match said {
+            Some(version) => ((version >> 24) as u8, (version >> 16) as u8),
+            None => (3, named(path).ok_or(Refusal::NoVersion)?),
+        };
+        let offsets = match (major, minor) {
+            (3, 13) => Offsets::said(object, runtime.ok_or(Refusal::NoSymbol("_PyRuntime"))?.0)?,
+            (3, _) => Offsets::of(minor).ok_or(Refusal::Version(major, minor))?,
+            _ => return Err(Refusal::Version(major, minor)),
+        };
+        let small = |offset: u64| i8::try_from(offset).map_err(|_| Refusal::OtherCode);
+        let (code, frame) = (small(offsets.code)?, if minor < 9 { RDI } else { RSI });
+        let mut places = Vec::new();
+        let mut kept = None;
+        if let Some(holder) = offsets.holder {
+            if let Holder::By { offset } = holder {
+                kept = Some(small(offset)?);
+            }
+            for store in stores::find(object, evaluate, size, holder).ok_or(Refusal::OtherCode)? {
+                let holder = kept.map(|offset| (store.base, offset));
+                places.push((store.at, FrameHook::Switched { frame: store.register, code, holder }));
+            }
+        }
+        let holder = kept.map(|offset| (RDI, offset));
+        places.push((evaluate, FrameHook::Entered { frame, code, holder }));
+        // `tp_dealloc`.
+        const TAKES_BACK: u64 = 48;
+        let kind = kind.ok_or(Refusal::NoSymbol("PyCode_Type"))?.0;
+        let gone = object.pointer(Svma(kind.0.wrapping_add(TAKES_BACK))).ok_or(Refusal::OtherCode)?;
+        places.push((gone, FrameHook::Gone { code: RDI }));
+        let mut hooks = Vec::with_capacity(places.len());
+        for (at, hook) in places {
+            hooks.push((object.offset_of(at).ok_or(Refusal::OtherCode)?, hook));
+        }
+        hooks.sort_unstable_by_key(|(at, _)| *at);
+        Ok(CPython { offsets, hooks })
+    };
+    Some(found())
+}
+
+fn word(memory: ReadMemory<'_>, at: u64) -> Option<u64> {
+    let mut bytes = [0; 8];
+    (memory(at, &mut bytes) == 8).then(|| u64::from_le_bytes(bytes))
+}
+
+impl CPython {
+    /// The text of a string object.
+    fn text(&self, memory: ReadMemory<'_>, at: u64) -> Option<Vec<u8>> {
+        const MOST: u64 = 4096;
+        let of = self.offsets;
+        let length = word(memory, at.wrapping_add(of.length))?.min(MOST) as usize;
+        let state = word(memory, at.wrapping_add(of.state))?;
+        let (width, compact, ascii) = ((state >> 2 & 7) as usize, state >> 5 & 1, state >> 6 & 1);
+        if compact == 0 || !matches!(width, 1 | 2 | 4) {
+            return None;
+        }
+        let mut bytes = vec![0; length * width];
+        let data = at.wrapping_add(if ascii == 1 { of.ascii } else { of.compact });
+        if memory(data, &mut bytes) != bytes.len() {
+            return None;
+        }
+        let character = |unit: &[u8]| {
+            let value = unit.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte));
+            char::from_u32(value).unwrap_or(char::REPLACEMENT_CHARACTER)
+        };
+        Some(bytes.chunks_exact(width).map(character).collect::<String>().into_bytes())
+    }
+}
+
+impl Interpreter for CPython {
+    fn hooks(&self) -> &[(u64, FrameHook)] {
+        &self.hooks
+    }
+
+    fn function(&self, memory: ReadMemory<'_>, code: u64) -> Option<FrameFunction> {
+        const TYPE: u64 = 8;
+        const TYPE_NAME: u64 = 24;
+        let of = self.offsets;
+        let kind = word(memory, code.wrapping_add(TYPE))?;
+        let mut name = [0; 5];
+        memory(word(memory, kind.wrapping_add(TYPE_NAME))?, &mut name);
+        if &name != b"code\0" {
+            return None;
+        }
+        let [file, plain] = [of.file, of.name].map(|offset| word(memory, code.wrapping_add(offset)));
+        let (file, plain) = (file?, plain?);
+        // What a frame of its own runs, which stands for a call from C, has one string for both.
+        if file == plain {
+            return None;
+        }
+        let name = match of.qualified {
+            Some(offset) => word(memory, code.wrapping_add(offset))?,
+            None => plain,
+        };
+        let line = word(memory, code.wrapping_add(of.line))? as u32;
+        Some(FrameFunction { name: self.text(memory, name)?, file: self.text(memory, file)?, line })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use grind_symbols::Options;
+
+    /// Memory with these words, by address.
+    fn memory(parts: &[(u64, Vec<u8>)]) -> impl Fn(u64, &mut [u8]) -> usize + '_ {
+        move |at, to| {
+            let Some((start, bytes)) =
+                parts.iter().find(|(start, bytes)| (*start..*start + bytes.len() as u64).contains(&at))
+            else {
+                return 0;
+            };
+            let bytes = &bytes[(at - start) as usize..];
+            let n = bytes.len().min(to.len());
+            to[..n].copy_from_slice(&bytes[..n]);
+            n
+        }
+    }
+
+    fn put(bytes: &mut Vec<u8>, at: u64, value: u64) {
+        bytes.resize(bytes.len().max(at as usize + 8), 0);
+        bytes[at as usize..][..8].copy_from_slice(&value.to_le_bytes());
+    }
+
+    /// A string object of characters that have `width` bytes each.
+    fn string(of: &Offsets, width: usize, ascii: bool, text: &str) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let units: Vec<u8> = text.chars().flat_map(|c| u32::from(c).to_le_bytes()[..width].to_vec()).collect();
+        put(&mut bytes, of.length, text.chars().count() as u64);
+        put(&mut bytes, of.state, (width as u64) << 2 | 1 << 5 | u64::from(ascii) << 6);
+        bytes.resize(if ascii { of.ascii } else { of.compact } as usize, 0);
+        bytes.extend(units);
+        bytes
+    }
+
+    fn known(offsets: Offsets, type_name: &[u8], shim: bool) -> Option<FrameFunction> {
+        let mut code = Vec::new();
+        put(&mut code, 8, 0x2000);
+        put(&mut code, offsets.line, 42);
+        put(&mut code, offsets.file, 0x5000);
+        put(&mut code, offsets.name, if shim { 0x5000 } else { 0x6000 });
+        if let Some(qualified) = offsets.qualified {
+            put(&mut code, qualified, 0x7000);
+        }
+        let mut kind = Vec::new();
+        put(&mut kind, 24, 0x3000);
+        let parts = [
+            (0x1000, code),
+            (0x2000, kind),
+            (0x3000, type_name.to_vec()),
+            (0x5000, string(&offsets, 1, true, "/x/a.py")),
+            (0x6000, string(&offsets, 2, false, "größe☃")),
+            (0x7000, string(&offsets, 4, false, "C.größe𝄞")),
+        ];
+        CPython { offsets, hooks: Vec::new() }.function(&memory(&parts), 0x1000)
+    }
+
+    #[test]
+    fn a_code_object_is_read_with_names_of_any_width() {
+        for minor in 8..=12 {
+            let offsets = Offsets::of(minor).expect("known");
+            let name = if minor < 11 { "größe☃" } else { "C.größe𝄞" };
+            let function = FrameFunction { name: name.into(), file: b"/x/a.py".to_vec(), line: 42 };
+            assert_eq!(known(offsets, b"code\0", false), Some(function), "3.{minor}");
+            assert_eq!(known(offsets, b"NoneType\0", false), None, "3.{minor}: none");
+            assert_eq!(known(offsets, b"code\0", true), None, "3.{minor}: a call from C");
+        }
+        assert_eq!((Offsets::of(7), Offsets::of(14)), (None, None));
+    }
+
+    #[test]
+    fn memory_that_is_not_there_is_no_function() {
+        let found = CPython { offsets: Offsets::of(11).expect("known"), hooks: Vec::new() };
+        assert_eq!(found.function(&|_, _| 0, 0x1000), None);
+        assert_eq!(
+            found.function(
+                &|_, to: &mut [u8]| {
+                    to.fill(0xff);
+                    to.len()
+                },
+                u64::MAX - 3
+            ),
+            None
+        );
+    }
+
+    #[test]
+    fn versions_are_in_names_of_files() {
+        let of = |path: &str| named(Path::new(path));
+        assert_eq!((of("/x/libpython3.8.so.1.0"), of("/bin/python3.10")), (Some(8), Some(10)));
+        assert_eq!((of("/bin/python3"), of("/bin/pythonx3.9"), of("/python3.x")), (None, None, None));
+    }
+
+    /// Debian's Python, if it is here: how often it stores which frame runs is known from its disassembly.
+    #[test]
+    fn a_real_interpreter_has_its_hooks() {
+        let path = Path::new("/usr/bin/python3.11");
+        if !path.exists() {
+            return;
+        }
+        let object = Object::open(path, &Options::default());
+        let found = find(path, &object).expect("it is CPython").expect("it is known");
+        let count = |wanted: fn(&FrameHook) -> bool| found.hooks().iter().filter(|(_, hook)| wanted(hook)).count();
+        assert_eq!(count(|hook| matches!(hook, FrameHook::Entered { frame: RSI, code: 32, holder: None })), 1);
+        assert_eq!(count(|hook| matches!(hook, FrameHook::Gone { code: RDI })), 1);
+        assert!((4..20).contains(&count(|hook| matches!(hook, FrameHook::Switched { code: 32, .. }))));
+        assert!(found.hooks().is_sorted_by_key(|(at, _)| *at));
+        // Another file has none.
+        let me = std::env::current_exe().expect("this test");
+        assert!(find(&me, &Object::open(&me, &Options::default())).is_none());
+    }
+}

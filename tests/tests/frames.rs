@@ -1,0 +1,234 @@
+//! Functions of Python programs in call graphs (`--frames=python`): they are called by whom, and as often as, the interpreter itself says;
+//! nothing is lost of what its own functions cost; whoever cannot be shown is refused with a reason. With every version of CPython that
+//! there is here: Debian's, and those of pyenv (`PYENV_ROOT`, or `.pyenv` in the home).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use grind_tests::laws;
+use grind_tests::run::{Job, Profiled};
+use grind_tests::tools;
+
+const DEBIANS: &str = "/usr/bin/python3";
+
+fn program() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/frames/program.py")
+}
+
+/// The interpreters that can be shown.
+fn interpreters() -> Vec<PathBuf> {
+    let root = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
+    let root = root.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".pyenv")));
+    let versions = root.and_then(|root| std::fs::read_dir(root.join("versions")).ok()).into_iter().flatten();
+    let known = |name: &str| (8..=13).any(|minor| name.starts_with(&format!("3.{minor}.")));
+    let mut all: Vec<PathBuf> = versions
+        .filter_map(Result::ok)
+        .filter(|version| known(&version.file_name().to_string_lossy()))
+        .map(|version| version.path().join("bin/python3"))
+        .chain([PathBuf::from(DEBIANS)])
+        .filter(|path| path.exists())
+        .collect();
+    all.sort();
+    assert!(!all.is_empty(), "there is a Python");
+    all
+}
+
+/// Profiles `words` with these options; names are written in full.
+fn profiled(options: &[&str], words: &[&str], dir: &Path) -> Profiled {
+    let plain = ["--tool=callgrind", "--compress-strings=no", "--compress-pos=no"];
+    let way: Vec<String> =
+        tools::under_test().iter().cloned().chain(plain.iter().chain(options).map(|o| (*o).to_owned())).collect();
+    let done = Job::new(words.iter().copied(), dir).profiled(&way);
+    assert!(done.outcome.status.success(), "{options:?} {words:?}: {}\n{}", done.outcome.show(), done.log);
+    done.raw.iter().for_each(|(_, profile)| laws::check(profile, &format!("{options:?} {words:?}")));
+    done
+}
+
+/// What a profile says, with names as they are but for levels of recursion.
+#[derive(Default)]
+struct Graph {
+    /// Of functions of the program: its caller, or the one that the interpreter works for; itself; how often.
+    calls: BTreeMap<(String, String), u64>,
+    /// Self costs by object and function, whomever that works for.
+    costs: BTreeMap<(String, String), u64>,
+}
+
+/// A function's name, and the function of the program that it works for, if that is part of it.
+fn parts(name: &str) -> (String, Option<String>) {
+    let mut parts = name.split('\'');
+    let own = parts.next().unwrap_or_default().to_owned();
+    (own, parts.rfind(|part| part.parse::<u32>().is_err()).map(str::to_owned))
+}
+
+fn read(profile: &[u8]) -> Graph {
+    let mut graph = Graph::default();
+    let (mut object, mut name) = (String::new(), String::new());
+    let (mut callee, mut called_object, mut called_file) = (String::new(), String::new(), String::new());
+    let mut call = false;
+    for line in String::from_utf8_lossy(profile).lines() {
+        let of = |key: &str| line.strip_prefix(key).map(str::to_owned);
+        if let Some(found) = of("ob=") {
+            object = found;
+        } else if let Some(found) = of("fn=") {
+            name = found;
+        } else if let Some(found) = of("cfn=") {
+            callee = found;
+        } else if let Some(found) = of("cob=") {
+            called_object = found;
+        } else if let Some(found) = of("cfi=").or(of("cfl=")) {
+            called_file = found;
+        } else if let Some(rest) = line.strip_prefix("calls=") {
+            call = true;
+            if called_object == "Python" && called_file.ends_with("program.py") {
+                let (own, works_for) = parts(&name);
+                let caller = if object == "Python" { own } else { works_for.unwrap_or_else(|| "-".to_owned()) };
+                let n: u64 = rest.split(' ').next().and_then(|n| n.parse().ok()).expect("a number");
+                *graph.calls.entry((caller, parts(&callee).0)).or_default() += n;
+            }
+            (called_object, called_file) = Default::default();
+        } else if line.starts_with(|c: char| c.is_ascii_digit()) && !std::mem::take(&mut call) {
+            let cost: u64 = line.split(' ').nth(1).and_then(|n| n.parse().ok()).unwrap_or(0);
+            *graph.costs.entry((object.clone(), parts(&name).0)).or_default() += cost;
+        }
+    }
+    graph.costs.retain(|_, cost| *cost > 0);
+    graph
+}
+
+/// What the interpreter says: calls by caller and callee, and how many generators were made, by function.
+fn said(python: &str, dir: &Path) -> (BTreeMap<(String, String), u64>, BTreeMap<String, u64>) {
+    let out = dir.join("said");
+    let words = [python, "-S", &program().display().to_string(), &out.display().to_string()].map(str::to_owned);
+    assert!(Job::new(words.iter().map(String::as_str), dir).native().status.success(), "{words:?}");
+    let (mut calls, mut made): (BTreeMap<_, u64>, BTreeMap<_, u64>) = Default::default();
+    for line in std::fs::read_to_string(out).expect("what it says").lines() {
+        let words: Vec<&str> = line.split('\t').collect();
+        let [caller, callee, file, n] = words[..] else { panic!("{line}") };
+        let n: u64 = n.parse().expect("a number");
+        if caller == "*" {
+            *made.entry(callee.to_owned()).or_default() += n;
+        } else if file.ends_with("program.py") {
+            *calls.entry((caller.to_owned(), callee.to_owned())).or_default() += n;
+        }
+    }
+    (calls, made)
+}
+
+/// Calls of a function, whoever makes them.
+fn all_of(calls: &BTreeMap<(String, String), u64>, callee: &str) -> u64 {
+    calls.iter().filter(|((_, to), _)| to == callee).map(|(_, n)| n).sum()
+}
+
+#[test]
+fn functions_are_called_as_often_as_the_interpreter_says() {
+    let program = program().display().to_string();
+    for python in interpreters() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let python = python.display().to_string();
+        let (said, made) = said(&python, dir.path());
+        assert!(said.len() > 20 && said.values().sum::<u64>() > 500, "{python}: {said:?}");
+        let ways: &[&[&str]] = match python.as_str() {
+            DEBIANS => {
+                &[&[], &["--cache-sim=yes", "--branch-sim=yes"], &["--separate-callers=all"], &["--cacheuse=yes"]]
+            }
+            _ => &[&[]],
+        };
+        for options in ways {
+            let all: Vec<&str> = [&["--frames=python"], *options].concat();
+            let done = profiled(&all, &[&python, "-S", &program], dir.path());
+            let mut found = read(&done.raw[0].1).calls;
+            // Making a generator runs its function from 3.11 on, which the interpreter tells nobody.
+            for (function, made) in &made {
+                let times = all_of(&said, function) + made;
+                assert_eq!(all_of(&found, function), times, "{python} {options:?}: {function}");
+            }
+            let wanted = |(_, to): &(String, String), _: &mut u64| !made.contains_key(to);
+            let mut said = said.clone();
+            said.retain(wanted);
+            found.retain(wanted);
+            // What runs the program is not told.
+            found.retain(|(from, to), _| !from.starts_with("<module>") && !to.starts_with("<module>"));
+            said.retain(|(from, _), _| !from.starts_with("told"));
+            found.retain(|(_, to), _| !to.starts_with("main:"));
+            assert_eq!(found, said, "{python} {options:?}");
+        }
+    }
+}
+
+#[test]
+fn what_the_interpreter_costs_is_as_without() {
+    let program = program().display().to_string();
+    for python in interpreters() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let words = [&python.display().to_string(), "-S", "-B", &program, "alone"];
+        let of = |option| read(&profiled(&[option], &words, dir.path()).raw[0].1).costs;
+        let (with, without) = (of("--frames=python"), of("--tell-calls=yes"));
+        assert!(without.len() > 500, "{python:?}");
+        let differs: Vec<_> = without.iter().filter(|(function, cost)| with.get(*function) != Some(cost)).collect();
+        assert!(differs.is_empty() && with.len() == without.len(), "{python:?}: {differs:?}");
+    }
+}
+
+#[test]
+fn functions_that_have_trampolines_are_there_once() {
+    let program = program().display().to_string();
+    for python in interpreters() {
+        let python = python.display().to_string();
+        if !["/3.12.", "/3.13."].iter().any(|version| python.contains(version)) {
+            continue;
+        }
+        let dir = tempfile::tempdir().expect("a folder");
+        let done = profiled(&["--frames=python"], &[&python, "-S", "-X", "perf", &program, "alone"], dir.path());
+        let text = String::from_utf8_lossy(&done.raw[0].1).into_owned();
+        let names = |start: &str| text.lines().filter(|line| line.starts_with(start)).count();
+        assert!(names("fn=py::fib:") > 0 && names("fn=py::key:") > 0, "{python}");
+        assert_eq!((names("fn=fib:"), names("fn=key:"), names("fn=main:")), (0, 0, 0), "{python}");
+        assert!(names("fn=_PyEval_EvalFrameDefault'2'py::fib:") > 0, "told apart by trampolines: {python}");
+    }
+}
+
+#[test]
+fn processes_know_the_functions_of_their_own() {
+    const FORKS: &str = "import os\ndef a(n): return n\ndef own(name):\n exec('def %s(x):\\n return a(x)\\n%s(2)' % (name, name), \
+                         {'a': a})\nif os.fork() == 0:\n own('child')\nelse:\n os.wait()\n own('parent')\n";
+    let dir = tempfile::tempdir().expect("a folder");
+    let done = profiled(&["--frames=python"], &[DEBIANS, "-S", "-c", FORKS], dir.path());
+    let mut found: Vec<Vec<&str>> = Vec::new();
+    for (_, profile) in &done.raw {
+        let text = String::from_utf8_lossy(profile);
+        let has = |name: &&str| text.lines().any(|line| line == format!("fn={name}:1"));
+        found.push(["child", "parent"].into_iter().filter(has).collect());
+    }
+    found.sort();
+    assert_eq!(found, [["child"], ["parent"]]);
+}
+
+#[test]
+fn who_cannot_be_shown_is_refused_with_a_reason() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let bytes = std::fs::read(DEBIANS).expect("Debian's Python");
+    let without = |symbol: &str, name: &str| {
+        let (from, to) = (format!("\0{symbol}\0"), format!("\0{}_\0", &symbol[..symbol.len() - 1]));
+        let at = bytes.windows(from.len()).position(|w| w == from.as_bytes()).expect("the symbol");
+        let mut changed = bytes.clone();
+        changed[at..at + to.len()].copy_from_slice(to.as_bytes());
+        let path = dir.path().join(name);
+        std::fs::write(&path, changed).expect("written");
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("permissions");
+        path.display().to_string()
+    };
+    let mut cases = vec![
+        (without("_PyEval_EvalFrameDefault", "stripped"), "no CPython was found whose symbols are there"),
+        (without("Py_Version", "unknown"), "it does not say which version it is"),
+        (without("PyCode_Type", "odd"), "it has no symbol PyCode_Type"),
+    ];
+    if Path::new("/usr/bin/pypy3").exists() {
+        cases.push(("/usr/bin/pypy3".to_owned(), "no CPython was found whose symbols are there"));
+    }
+    for (python, reason) in cases {
+        let done = profiled(&["--frames=python"], &[&python, "-S", "-c", "print(1)"], dir.path());
+        let told: Vec<&str> = done.log.lines().filter(|line| line.contains("--frames=python:")).collect();
+        assert!(matches!(told[..], [line] if line.contains(reason)), "{python}: {told:?}");
+        assert!(!String::from_utf8_lossy(&done.raw[0].1).contains("ob=Python"), "{python}");
+    }
+}
