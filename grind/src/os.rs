@@ -261,14 +261,18 @@ pub fn stop_by(signal: i32) {
     }
 }
 
-/// How many columns a terminal has.
-pub fn columns(terminal: &impl AsRawFd) -> Option<usize> {
+/// How large a terminal is.
+pub fn size(terminal: &impl AsRawFd) -> Option<libc::winsize> {
     // SAFETY: the structure is plain data and valid for the call, which writes to nothing else.
-    let size = unsafe {
+    unsafe {
         let mut size = std::mem::zeroed::<libc::winsize>();
         (libc::ioctl(terminal.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) == 0).then_some(size)
-    };
-    size.map(|size| size.ws_col.into()).filter(|&columns| columns > 0)
+    }
+}
+
+/// How many columns a terminal has.
+pub fn columns(terminal: &impl AsRawFd) -> Option<usize> {
+    size(terminal).map(|size| size.ws_col.into()).filter(|&columns| columns > 0)
 }
 
 /// Whether something can be read from `file` within some milliseconds, if only its end.

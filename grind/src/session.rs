@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::allocators::Watchers;
+use callgrind_control_protocol::Answer;
 use cg_format::cachegrind::Profile;
 use grind_analysis::broken;
 use grind_analysis::callgrind::boundaries::Boundaries;
@@ -492,6 +493,10 @@ impl Session for Runner<'_> {
 
     fn asked(&mut self, report: &ProcessReport<'_>, tid: i32, ask: &Query) {
         let pid = report.pid;
+        if let Query::Collect(_) = ask {
+            let served = self.control.as_mut().map(|control| control.collection_served(pid));
+            return served.into_iter().flatten().for_each(|asked| asked.answer(Answer::Done(Vec::new())));
+        }
         let asked = self.control.as_mut().and_then(|control| control.served(pid, tid));
         let answer = match &mut self.calls {
             Some(calls) => {

@@ -58,11 +58,11 @@ impl Dispatcher<'_> {
 
     /// Has the session look at what process `pid` has executed, while that goes on.
     pub(super) fn peek(&mut self, pid: i32) {
-        // Who records calls counts for itself.
-        let finds = self.settings.trace.calls.is_none();
+        // Who records calls and simulates nothing has found nothing that counters do not say.
+        let finds = self.settings.trace.calls.is_none() || self.settings.trace.simulates();
         if let Some(trace_channel) = self.trace_channel.as_ref().filter(|_| finds && self.processes.contains_key(&pid))
         {
-            trace_channel.asked(pid, 0, &Query::Look);
+            trace_channel.asked(pid, 0, &Query::Peek);
         }
         if let Some(p) = self.processes.get(&pid) {
             let (books, threads) = (self.sum(p), self.thread_tallies(p));

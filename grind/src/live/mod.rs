@@ -17,7 +17,7 @@ use grind_session::ProcessReport;
 
 pub mod sample;
 
-use sample::{Gathering, Namer, Sample};
+use sample::{Gathering, Modified, Namer, Sample};
 
 /// What the thread is told.
 #[derive(Debug)]
@@ -51,13 +51,13 @@ impl Live {
         }
     }
 
-    /// Answers what `asked` wants to know of a process, which began then. `events` are those that are told, `findings` what a
-    /// simulator has found.
+    /// Answers what `asked` wants to know of a process, which began then. `events` are those that are told, and what
+    /// modifications are to be; `findings` is what a simulator has found.
     pub fn answer(
         &mut self,
         report: &ProcessReport<'_>,
         began: Instant,
-        events: Events,
+        events: (Events, Modified),
         findings: &[Finding],
         asked: Asked,
     ) {

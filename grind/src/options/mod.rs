@@ -164,6 +164,8 @@ pub struct Options {
     pub separate_contexts: bool,
     /// How often parts of a profile are written (`--dump-every`).
     pub dump_every: Option<Every>,
+    /// Whether the run is shown on the terminal while it goes on (`--live`).
+    pub live: bool,
     /// The process that is joined, if none is started.
     pub attach: attach::Wanted,
     /// The tool.
@@ -246,6 +248,7 @@ impl Options {
             levels: levels::Wanted::default(),
             separate_contexts: true,
             dump_every: None,
+            live: false,
             attach: attach::Wanted::default(),
             tool: Tool::default(),
             callgrind: Settings::default(),

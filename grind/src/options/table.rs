@@ -217,6 +217,17 @@ pub static OPTIONS: &[Opt] = &[
         "with --pid: leave the process once it has asked for a dump, or has been asked for one",
     ),
     opt(
+        &["--live"],
+        Kind::Flag,
+        Role::Core(|o, _| {
+            o.live = true;
+            Ok(())
+        }),
+        "",
+        "show on the terminal what the program executes, function by function, while it runs, as `cg_control top` does; what it \
+         writes there is held back until the view is left (q) or the program ends",
+    ),
+    opt(
         &["--dump-every"],
         Kind::Text("time|N-instructions"),
         Role::Core(|o, v| {

@@ -7,8 +7,8 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
 
-use super::state::State;
-use super::table;
+use crate::state::State;
+use crate::table;
 
 /// As many threads as are shown at most.
 const THREADS: usize = 8;
@@ -21,7 +21,7 @@ const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const REVERSED: Style = Style::new().add_modifier(Modifier::REVERSED);
 
 /// Draws what is known. What is beyond the last function is not scrolled to.
-pub(super) fn draw(frame: &mut Frame<'_>, state: &mut State) {
+pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
     let threads = match &state.activity {
         Some(activity) if state.threads => activity.threads.len().min(THREADS) as u16 + 1,
         _ => 0,
