@@ -10,7 +10,9 @@ use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::execute;
-use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use ratatui::crossterm::terminal::{
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
 
 /// Who is told of the keys that interrupt and stop programs (`^C`, `^\`, `^Z`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +50,8 @@ impl Screen {
             tcsetattr(&terminal, SetArg::TCSANOW, &modes)?;
         }
         let mut screen = Self { terminal: Terminal::new(CrosstermBackend::new(terminal))? };
-        execute!(screen.terminal.backend_mut(), EnterAlternateScreen)?;
-        screen.terminal.clear()?;
+        // (Ratatui's own clearing asks where the cursor is, on standard output, which may be something else.)
+        execute!(screen.terminal.backend_mut(), EnterAlternateScreen, Clear(ClearType::All))?;
         Ok(screen)
     }
 }
