@@ -18,7 +18,7 @@ const PROGRAM: &str = r#"
 #include <time.h>
 #include <unistd.h>
 static volatile unsigned long kept;
-static void compute(double seconds) {
+__attribute__((noinline)) static void compute(double seconds) {
     struct timespec start, now;
     clock_gettime(CLOCK_MONOTONIC, &start);
     do {
@@ -81,7 +81,7 @@ impl Shown {
     fn until(&mut self, what: &str) {
         let start = Instant::now();
         while !self.text.contains(what) {
-            assert!(start.elapsed() < Duration::from_secs(60), "{what:?}: {:?}", self.text);
+            assert!(start.elapsed() < Duration::from_secs(60), "{what:?}: {:?}", self.text.get(..2000));
             if let Ok(bytes) = self.comes.recv_timeout(Duration::from_millis(100)) {
                 self.text += &String::from_utf8_lossy(&bytes);
             }
@@ -130,7 +130,7 @@ fn a_run_is_shown_and_what_is_written_comes_behind() {
     let Some(_) = place.compile("prog", PROGRAM, &["-g", "-O1"]) else { return };
     for options in ["", "--tool=callgrind --cache-sim=yes", "--cache-sim=yes"] {
         let Some(mut shown) = Shown::start(&place, &format!("--live {options} ./prog 20")) else { return };
-        shown.until("compute (prog.c)");
+        shown.until("compute");
         let (code, [before, view, behind]) = shown.ends();
         assert_eq!(code, Some(3), "{options}: {:?}", shown.text);
         assert!(view.contains("Ir/s") && view.contains("./prog 20"), "{options}: {view:?}");
@@ -152,7 +152,7 @@ fn a_view_is_left_while_the_program_goes_on() {
     let place = Place::new();
     let Some(_) = place.compile("prog", PROGRAM, &["-g", "-O1"]) else { return };
     let Some(mut shown) = Shown::start(&place, "--live -q ./prog 60") else { return };
-    shown.until("compute (prog.c)");
+    shown.until("compute");
     shown.press(b"q");
     shown.until("first");
     assert!(!shown.text.contains("last"), "{:?}", shown.text);
@@ -166,7 +166,7 @@ fn the_keys_that_interrupt_are_the_programs() {
     let place = Place::new();
     let Some(_) = place.compile("prog", PROGRAM, &["-g", "-O1"]) else { return };
     let Some(mut shown) = Shown::start(&place, "--live -q ./prog 1000") else { return };
-    shown.until("compute (prog.c)");
+    shown.until("compute");
     shown.press(b"\x03");
     let (code, [_, _, behind]) = shown.ends();
     assert_eq!(code, Some(7), "{behind:?}");
@@ -178,7 +178,7 @@ fn output_that_goes_elsewhere_goes_there() {
     let place = Place::new();
     let Some(_) = place.compile("prog", PROGRAM, &["-g", "-O1"]) else { return };
     let Some(mut shown) = Shown::start(&place, "--live -q ./prog 20 >out") else { return };
-    shown.until("compute (prog.c)");
+    shown.until("compute");
     let written = std::fs::read_to_string(place.path("out")).unwrap();
     assert!(written.starts_with("first 001 -1\n"), "{written}");
     let (code, [_, _, behind]) = shown.ends();

@@ -144,7 +144,7 @@ const WAYS: [(&[&str], bool); 6] = [
     (&["--tell-calls=yes"], true),
     (&["--tell-calls=yes", "--cache-sim=yes"], true),
     (&["--collect-atstart=no", "--separate-callers=2"], false),
-    (&["--collect-jumps=yes", "--dump-instr=yes"], true),
+    (&["--collect-jumps=yes", "--collect-systime=yes"], true),
 ];
 
 #[test]
@@ -171,8 +171,6 @@ fn what_is_collected_is_exact() {
         let profile = run.ends();
         let found: u64 = if options.contains(&"--separate-callers=2") {
             profile_cost_of_all_contexts(&profile)
-        } else if options.contains(&"--dump-instr=yes") {
-            by_instruction(&profile)
         } else {
             cost(&profile, "leaf")
         };
@@ -191,18 +189,6 @@ fn profile_cost_of_all_contexts(profile: &str) -> u64 {
     of_leaf.sort_unstable();
     of_leaf.dedup();
     of_leaf.into_iter().map(|name| cost(profile, name)).sum()
-}
-
-/// Where lines have an address in front of the line.
-fn by_instruction(profile: &str) -> u64 {
-    let lines: Vec<String> = profile
-        .lines()
-        .map(|line| match line.strip_prefix("0x").and_then(|rest| rest.split_once(' ')) {
-            Some((_, rest)) => rest.to_owned(),
-            None => line.to_owned(),
-        })
-        .collect();
-    cost(&lines.join("\n"), "leaf")
 }
 
 /// Threads that compute, wait and are interrupted all the while.
