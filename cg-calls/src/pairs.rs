@@ -135,7 +135,10 @@ mod tests {
                 book.executions(&mut |counter, n| *told.entry(counter).or_insert(0) += n);
                 let mut wanted = std::collections::BTreeMap::new();
                 naive.iter().for_each(|((_, counter), n)| *wanted.entry(*counter).or_insert(0) += n);
-                assert_eq!(told.into_iter().filter(|(_, n)| *n != 0).collect::<Vec<_>>(), wanted.into_iter().collect::<Vec<_>>());
+                assert_eq!(
+                    told.into_iter().filter(|(_, n)| *n != 0).collect::<Vec<_>>(),
+                    wanted.into_iter().collect::<Vec<_>>()
+                );
             }
             if step % 5000 == 4999 {
                 book.pairs.settle(&mut book.counters);

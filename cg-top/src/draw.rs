@@ -106,6 +106,7 @@ mod tests {
         Activity {
             snapshot,
             micros: 500_000,
+            took: 900,
             events: ["Ir", "I1mr", "Dr", "DLmr"].map(str::to_owned).to_vec(),
             total: vec![1_155_000_000, 400, 300_000_000, 2_000_000],
             known: 312,

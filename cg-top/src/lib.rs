@@ -33,6 +33,9 @@ const MOST: usize = 500;
 /// How long is waited for a key before it is looked whether there is an answer, and whether all is over.
 const KEYS: Duration = Duration::from_millis(50);
 
+/// The answers of a run may take one part of so many of a processor's time.
+const SHARE: u32 = 25;
+
 /// How a picture ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
@@ -144,6 +147,7 @@ impl View {
                     waiting = false;
                     match answer {
                         Ok(activity) => {
+                            due = due.max(Instant::now() + rest(activity.took));
                             self.state.take(activity);
                             changed = true;
                         }
@@ -161,6 +165,11 @@ impl View {
     }
 }
 
+/// How long a run is left alone whose answer took so many microseconds of processor time.
+fn rest(took: u64) -> Duration {
+    Duration::from_micros(took).saturating_mul(SHARE)
+}
+
 /// A thread that asks a run, as often as it is told to.
 fn asker(base: PathBuf, pid: u32) -> (Sender<ActivityRequest>, Receiver<Result<Activity, ClientError>>) {
     let (requests, requested) = channel::<ActivityRequest>();
@@ -173,4 +182,16 @@ fn asker(base: PathBuf, pid: u32) -> (Sender<ActivityRequest>, Receiver<Result<A
         }
     });
     (requests, answered)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_takes_long_is_asked_seldom() {
+        assert!(rest(5_000) < INTERVAL);
+        assert_eq!(rest(100_000), Duration::from_millis(2500));
+        assert!(rest(u64::MAX) > Duration::from_secs(1 << 40));
+    }
 }

@@ -267,7 +267,10 @@ impl Kept {
         }
         if let Some((bytes, error)) = self.lost.take() {
             let reason = resolve::reason(&error);
-            let _ = writeln!(terminal, "grind: {bytes} bytes of output could not be kept while the run was shown: {reason}");
+            let _ = writeln!(
+                terminal,
+                "grind: {bytes} bytes of output could not be kept while the run was shown: {reason}"
+            );
         }
     }
 }

@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::libc;
@@ -259,6 +260,12 @@ pub fn stop_by(signal: i32) {
             libc::sigaction(signal, &raw const old, std::ptr::null_mut());
         }
     }
+}
+
+/// The processor time of this thread so far.
+pub fn thread_time() -> Duration {
+    let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID);
+    time.map(Duration::from).unwrap_or_default()
 }
 
 /// How large a terminal is.

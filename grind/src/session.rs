@@ -11,7 +11,7 @@ mod save;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::allocators::Watchers;
 use callgrind_control_protocol::Answer;
@@ -107,6 +107,8 @@ pub struct Runner<'a> {
     control: Option<Control>,
     /// Whoever looks at what runs.
     live: Option<Live>,
+    /// The processor time of the engine's thread when it was last asked to look at what runs.
+    peek_began: Duration,
     /// The line of progress is due; and what it wants to know of output.
     shows: (bool, bool),
 }
@@ -145,6 +147,7 @@ impl<'a> Runner<'a> {
             timeline: None,
             control: None,
             live: None,
+            peek_began: Duration::ZERO,
             shows: (false, false),
         }
     }

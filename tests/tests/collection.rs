@@ -227,9 +227,7 @@ fn what_has_no_collection_says_so() {
         assert!(start.elapsed() < Duration::from_secs(30), "it does not listen");
         std::thread::sleep(Duration::from_millis(10));
     }
-    let ask = |words: &[&str]| {
-        Command::new(&bin).args(words).env("XDG_RUNTIME_DIR", dir.path()).output().unwrap()
-    };
+    let ask = |words: &[&str]| Command::new(&bin).args(words).env("XDG_RUNTIME_DIR", dir.path()).output().unwrap();
     let pid = runs(dir.path()).unwrap()[0].to_string();
     let refused = ask(&["--collection=off", &pid]);
     let text = String::from_utf8_lossy(&refused.stderr).into_owned();

@@ -223,7 +223,7 @@ fn node(dir: &Path) -> Service {
     }).listen(Number(process.argv[2]), '127.0.0.1');";
     put(dir, "server.js", PROGRAM);
     let port = free_port();
-    web(spawn(dir, &["node", "server.js", &port.to_string()]), port, "served by node 666617")
+    web(spawn(dir, &["node", "server.js", &port.to_string()]), port, "served by node 666616")
 }
 
 fn java(dir: &Path) -> Service {

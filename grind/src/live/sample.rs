@@ -6,7 +6,7 @@
 //! that have become smaller (they were collected or set to zero) begin at 0 again.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use callgrind_control_protocol::{ActiveFunction, ActiveThread, Activity, ActivityRequest};
 use grind_analysis::counts::{CountTable, Events};
@@ -56,6 +56,8 @@ struct Instruction {
 pub struct Sample {
     pid: i32,
     at: Instant,
+    /// The processor time that it took to get here.
+    pub(super) took: Duration,
     /// When the process began.
     began: Instant,
     events: Events,
@@ -94,6 +96,7 @@ impl Gathering {
         let mut sample = Sample {
             pid: report.pid,
             at: Instant::now(),
+            took: Duration::ZERO,
             began: self.began,
             events,
             modules: report.modules.get(self.modules..).unwrap_or_default().to_vec(),
@@ -337,6 +340,7 @@ impl Namer {
         let lately = |t: ActiveThread| ActiveThread { instructions: since(t.instructions, old(t.id)), ..t };
         Activity {
             snapshot: now.number,
+            took: 0,
             micros: now.at.saturating_duration_since(before.map_or(began, |s| s.at)).as_micros() as u64,
             events: names.into_iter().map(str::to_owned).collect(),
             total,

@@ -1,6 +1,6 @@
 //! Who asks from outside while programs run: listening for them, what cannot be served, and who looks at what runs.
 
-use grind_session::{ControlRequest, Notice, ProcessReport, Session as _};
+use grind_session::{ControlRequest, Notice, ProcessReport, Session as _, Wanted};
 
 use callgrind_control_protocol::{Request, Tool as ControlTool};
 
@@ -9,7 +9,7 @@ use crate::control::Control;
 use crate::live::Live;
 use crate::live::sample::Modified;
 use crate::options::Tool;
-use crate::resolve;
+use crate::{os, resolve};
 
 impl Runner<'_> {
     /// Processes can be asked from outside. To be called by the thread that runs the engine, when there may be threads.
@@ -66,7 +66,11 @@ impl Runner<'_> {
             };
             Some(cause.to_owned())
         };
-        self.control.as_mut()?.next(refused)
+        let next = self.control.as_mut()?.next(refused);
+        if next.as_ref().is_some_and(|next| next.what == Wanted::Peek) {
+            self.peek_began = os::thread_time();
+        }
+        next
     }
 
     /// Somebody looks at what a process executes.
@@ -77,6 +81,6 @@ impl Runner<'_> {
             Some(calls) => (calls.findings(report.pid), Modified::Written),
             None => (self.findings.take(report.pid).findings, Modified::Read),
         };
-        live.answer(report, process.began, (self.simulation.events(), modified), &found, asked);
+        live.answer(report, process.began, (self.simulation.events(), modified), &found, (asked, self.peek_began));
     }
 }
