@@ -14,7 +14,6 @@ pub mod counts;
 pub mod cycles;
 pub mod dump;
 pub mod expand;
-pub mod glob;
 pub mod objects;
 pub mod reason;
 pub mod saved;

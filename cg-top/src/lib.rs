@@ -13,7 +13,7 @@ mod table;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ pub const INTERVAL: Duration = Duration::from_millis(500);
 /// As many functions as a terminal may have rows.
 const MOST: usize = 500;
 
-/// How long is waited for a key before it is looked whether there is an answer, and whether all is over.
+/// How long is waited for an answer before it is looked for keys, and whether all is over.
 const KEYS: Duration = Duration::from_millis(50);
 
 /// The answers of a run may take one part of so many of a processor's time.
@@ -130,19 +130,7 @@ impl View {
                 waiting = requests.send(self.state.wanted()).is_ok();
                 due = Instant::now() + self.interval;
             }
-            if event::poll(KEYS)? {
-                match event::read()? {
-                    Event::Key(key) if key.kind != KeyEventKind::Release => {
-                        changed = true;
-                        if self.state.key(key) {
-                            return Ok(Ending::Quit);
-                        }
-                    }
-                    Event::Resize(..) => changed = true,
-                    _ => {}
-                }
-            }
-            match answers.try_recv() {
+            match answers.recv_timeout(KEYS) {
                 Ok(answer) => {
                     waiting = false;
                     match answer {
@@ -157,8 +145,22 @@ impl View {
                         Err(error) => return Err(ViewError::Run(error)),
                     }
                 }
-                Err(TryRecvError::Empty) => {}
-                Err(TryRecvError::Disconnected) => return Err(ViewError::NobodyAsks),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(ViewError::NobodyAsks),
+            }
+            // Crossterm would read for ever from a terminal that is gone, if it waited there when that goes.
+            screen.is_there()?;
+            while event::poll(Duration::ZERO)? {
+                match event::read()? {
+                    Event::Key(key) if key.kind != KeyEventKind::Release => {
+                        changed = true;
+                        if self.state.key(key) {
+                            return Ok(Ending::Quit);
+                        }
+                    }
+                    Event::Resize(..) => changed = true,
+                    _ => {}
+                }
             }
         }
         Ok(Ending::Told)

@@ -27,6 +27,8 @@ pub enum Signals {
 #[derive(Debug)]
 pub struct Screen {
     pub(crate) terminal: Terminal<CrosstermBackend<File>>,
+    /// By another name.
+    device: File,
 }
 
 impl Screen {
@@ -49,10 +51,20 @@ impl Screen {
             modes.local_flags |= LocalFlags::ISIG;
             tcsetattr(&terminal, SetArg::TCSANOW, &modes)?;
         }
-        let mut screen = Self { terminal: Terminal::new(CrosstermBackend::new(terminal))? };
+        let device = terminal.try_clone()?;
+        let mut screen = Self { terminal: Terminal::new(CrosstermBackend::new(terminal))?, device };
         // (Ratatui's own clearing asks where the cursor is, on standard output, which may be something else.)
         execute!(screen.terminal.backend_mut(), EnterAlternateScreen, Clear(ClearType::All))?;
         Ok(screen)
+    }
+
+    /// Makes sure that the terminal has not been closed.
+    ///
+    /// # Errors
+    /// It has.
+    pub(crate) fn is_there(&self) -> io::Result<()> {
+        tcgetattr(&self.device)?;
+        Ok(())
     }
 }
 

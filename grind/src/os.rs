@@ -127,8 +127,12 @@ extern "C" fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, _context:
     if program == 0 {
         EARLY.fetch_or(1 << (signal - 1), Ordering::SeqCst);
     }
-    // The terminal signals the whole process group: the program has had its own copy.
-    if program > 0 && code != libc::SI_KERNEL {
+    // SAFETY: take no pointers, and are async-signal-safe.
+    let leads = unsafe { libc::getsid(0) == libc::getpid() };
+    // The terminal signals the whole process group: the program has had its own copy. But when it goes, only who leads its session
+    // learns of that.
+    let mine_alone = signal == libc::SIGHUP && leads;
+    if program > 0 && (code != libc::SI_KERNEL || mine_alone) {
         // SAFETY: both calls are async-signal-safe; `info` is valid as above and only read.
         unsafe {
             // Of sigqueue: with its value. The kernel takes no other code from outside.

@@ -198,3 +198,27 @@ fn what_cannot_be_shown_is_refused() {
     assert_eq!(shown.child.wait().unwrap().code(), Some(1));
     assert!(!shown.text.contains(BEGINS), "{:?}", shown.text);
 }
+
+/// The processes whose working folder this is.
+fn processes_in(folder: &Path) -> Vec<String> {
+    let folder = folder.canonicalize().unwrap();
+    let all = std::fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
+    let inside = all.filter(|process| std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == folder));
+    inside.map(|process| std::fs::read_to_string(process.join("cmdline")).unwrap_or_default()).collect()
+}
+
+#[test]
+fn a_terminal_that_goes_takes_the_run_with_it() {
+    let place = Place::new();
+    let Some(_) = place.compile("prog", PROGRAM, &["-g", "-O1"]) else { return };
+    let Some(mut shown) = Shown::start(&place, "--live -q ./prog 10000") else { return };
+    shown.until("compute");
+    shown.child.kill().unwrap();
+    shown.child.wait().unwrap();
+    let start = Instant::now();
+    while !processes_in(place.folder.path()).is_empty() {
+        assert!(start.elapsed() < Duration::from_secs(30), "{:?}", processes_in(place.folder.path()));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(place.names().iter().any(|name| name.starts_with("cachegrind.out.")), "{:?}", place.names());
+}

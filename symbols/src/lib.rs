@@ -19,6 +19,7 @@
 
 mod data;
 mod demangle;
+pub mod glob;
 mod image;
 mod inlines;
 mod lines;

@@ -16,7 +16,7 @@ use cg_format::events::Caches;
 use grind_session::AtStart;
 
 use crate::expand::Template;
-use crate::glob::Pattern;
+use grind_symbols::glob::Pattern;
 
 /// What one option wants of the functions that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

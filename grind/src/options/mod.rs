@@ -20,10 +20,10 @@ use crate::allocators::AllocFn;
 use cg_sim::host::Given;
 use grind_analysis::callgrind::settings::Settings;
 use grind_analysis::expand::Template;
-use grind_analysis::glob::Pattern;
 use grind_isa::cpuid::CpuModel;
 use grind_session::Beside;
 use grind_symbols::Inlined;
+use grind_symbols::glob::Pattern;
 
 use crate::attach;
 use crate::timeline::Every;

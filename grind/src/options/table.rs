@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use crate::allocators::AllocFn;
 use grind_analysis::expand::Template;
-use grind_analysis::glob::Pattern;
 use grind_isa::cpuid::CpuModel;
 use grind_session::Beside;
+use grind_symbols::glob::Pattern;
 
 use super::value::{Kind, Value};
 use super::{LogTarget, Options, Wrong, distances, levels};
