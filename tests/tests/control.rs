@@ -377,12 +377,13 @@ fn what_runs_is_seen_while_it_does() {
     let calls = ["--tool=callgrind", "--callgrind-out-file=calls"];
     let calls = [&calls[..], &["--cache-sim=yes", "--branch-sim=yes"]].concat();
     let mut pid = String::new();
-    for options in [&LINES[..], &calls] {
+    // What is read and written is a read for one tool, and a write for the other.
+    for (options, sort) in [(&LINES[..], "--sort=D1mr"), (&calls, "--sort=D1mw")] {
         let run = Running::start(dir, options, &["forever"]);
         pid = run.pids(1)[0].to_string();
         let start = Instant::now();
         loop {
-            let sorted = text(&cg_control(dir, &["top", "--once", "--sort=D1mr", "--rows=1", &pid]));
+            let sorted = text(&cg_control(dir, &["top", "--once", sort, "--rows=1", &pid]));
             // Where nothing has missed, there are no shares.
             let of_walk = sorted.lines().find(|line| line.contains("walk (prog.c)"));
             if of_walk.is_some_and(|line| !line.split_whitespace().next().is_some_and(|share| share == "-")) {
