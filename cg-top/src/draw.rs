@@ -46,8 +46,12 @@ fn heading(state: &State) -> String {
     if let Some(activity) = &state.activity {
         let rate = table::rate(activity.total.first().copied().unwrap_or(0), activity.micros);
         let paused = if state.is_paused() { "  PAUSED" } else { "" };
-        let (threads, known) = (activity.threads.len(), activity.known);
-        text = format!("{rate} Ir/s  {threads} threads  {known} functions{paused}  {text}");
+        let known = activity.known;
+        let threads = match activity.threads.len() {
+            1 => "1 thread".to_owned(),
+            n => format!("{n} threads"),
+        };
+        text = format!("{rate} Ir/s  {threads}  {known} functions{paused}  {text}");
     }
     text
 }
@@ -69,7 +73,8 @@ fn draw_functions(frame: &mut Frame<'_>, area: Rect, activity: &Activity, by: &s
     };
     let rows = activity.functions.iter().skip(first).take(usize::from(area.height)).map(row);
     let mut widths = vec![Constraint::Length(COLUMN - 1); columns.len() + 1];
-    widths.push(Constraint::Min(NAME));
+    // A number that is cut says something else: names give way first.
+    widths.push(Constraint::Fill(1));
     frame.render_widget(Table::new(rows, widths).header(Row::new(heads).style(BOLD)), area);
 }
 
@@ -167,6 +172,9 @@ q quit  p pause  <> sort by Ir  / filter  t threads  arrows scroll
         // Where there is less room, what says least gives way.
         let narrow = picture(&mut state, 62, 16);
         assert_eq!(narrow.lines().nth(1), Some("     %Ir     Ir/s   I1mr/s function (file)"));
+        // Numbers are never cut.
+        let narrower = picture(&mut state, 30, 16);
+        assert_eq!(narrower.lines().nth(2), Some("    77.9    1.80G std::sort<i"));
     }
 
     #[test]

@@ -58,6 +58,11 @@ impl LiveView {
 
     /// Begins to show process `pid`.
     pub fn begin(&mut self, pid: u32) {
+        if self.command.is_empty() {
+            // Of one that runs already.
+            let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            self.command = String::from_utf8_lossy(&words).replace('\0', " ").trim_end().to_owned();
+        }
         let view = View::new(folder(), pid, &self.command, ActivityRequest::default(), INTERVAL);
         self.view = Some(view.of_one_that_begins());
         self.go_on();

@@ -461,7 +461,7 @@ mod tests {
             assert_eq!(found, naive);
             assert_eq!(executed(&trans, &sum, &fix, &[]), naive.values().sum::<u64>());
             let uncorrected = executed(&trans, &sum, &Corrections::default(), &[]);
-            let weighed = weights(&trans).iter().zip(&sum).map(|(weight, n)| weight.wrapping_mul(*n));
+            let weighed = weights(&trans).into_iter().zip(&sum).map(|(weight, n)| weight.wrapping_mul(*n));
             assert_eq!(weighed.fold(0, u64::wrapping_add), uncorrected);
             for s in told.stretches() {
                 assert_eq!(told.instructions_of(s).count(), usize::from(s.instructions));

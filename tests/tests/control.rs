@@ -386,7 +386,7 @@ fn what_runs_is_seen_while_it_does() {
             let sorted = text(&cg_control(dir, &["top", "--once", sort, "--rows=1", &pid]));
             // Where nothing has missed, there are no shares.
             let of_walk = sorted.lines().find(|line| line.contains("walk (prog.c)"));
-            if of_walk.is_some_and(|line| !line.split_whitespace().next().is_some_and(|share| share == "-")) {
+            if of_walk.is_some_and(|line| line.split_whitespace().next().is_none_or(|share| share != "-")) {
                 break;
             }
             assert!(start.elapsed() < Duration::from_secs(30), "{sorted}");
