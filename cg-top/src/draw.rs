@@ -174,7 +174,7 @@ q quit  p pause  <> sort by Ir  / filter  t threads  arrows scroll
         assert_eq!(narrow.lines().nth(1), Some("     %Ir     Ir/s   I1mr/s function (file)"));
         // Numbers are never cut.
         let narrower = picture(&mut state, 30, 16);
-        assert_eq!(narrower.lines().nth(2), Some("    77.9    1.80G std::sort<i"));
+        assert_eq!(narrower.lines().nth(2), Some("    77.9    1.80G std::sort<in"));
     }
 
     #[test]
