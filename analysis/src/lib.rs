@@ -17,5 +17,3 @@ pub mod objects;
 pub mod reason;
 pub mod saved;
 pub mod simulator;
-
-pub use cg_cli::{expand, glob};

@@ -33,6 +33,8 @@ pub struct Activity {
     pub snapshot: u64,
     /// Since the one before, or since the process began, in microseconds.
     pub micros: u64,
+    /// How long the run took to find out, in microseconds of processor time: who asks again soon, asks that of it again.
+    pub took: u64,
     /// Names of the events, in the order of all costs.
     pub events: Vec<String>,
     /// What all functions have cost.
@@ -88,6 +90,7 @@ impl Activity {
         let mut lines = vec![
             format!("snapshot: {}", self.snapshot),
             format!("micros: {}", self.micros),
+            format!("took: {}", self.took),
             format!("events: {}", self.events.join(" ")),
             format!("total: {}", numbers(&self.total)),
             format!("known: {}", self.known),
@@ -113,6 +116,7 @@ impl Activity {
             match key {
                 "snapshot" => activity.snapshot = number(value)?,
                 "micros" => activity.micros = number(value)?,
+                "took" => activity.took = number(value)?,
                 "known" => activity.known = number(value)?,
                 // What costs mean must be known before them.
                 "events" if !activity.functions.is_empty() => return Err(bad()),
@@ -153,6 +157,7 @@ mod tests {
         let activity = Activity {
             snapshot: 3,
             micros: 500_017,
+            took: 1234,
             events: vec!["Ir".into(), "DLmr".into()],
             total: vec![12, 3],
             known: 2,

@@ -16,6 +16,8 @@ pub enum Request {
     Zero,
     /// `instrumentation on|off`.
     Instrumentation(bool),
+    /// `collection on|off`: whether costs are collected; calls are followed all the same. Answered when that is so.
+    Collection(bool),
     /// `kill`: end the program; its profile is written.
     Kill,
     /// `functions SINCE LIMIT EVENT TEXT`: what has been executed since an earlier snapshot; the answer is an
@@ -87,6 +89,7 @@ impl Request {
             Self::Dump(hint) => format!("dump {}", escaped(hint)),
             Self::Zero => "zero".to_owned(),
             Self::Instrumentation(on) => format!("instrumentation {}", if *on { "on" } else { "off" }),
+            Self::Collection(on) => format!("collection {}", if *on { "on" } else { "off" }),
             Self::Kill => "kill".to_owned(),
             Self::Functions(wanted) => format!("functions {}", wanted.words()),
             Self::Detach => "detach".to_owned(),
@@ -106,6 +109,8 @@ impl Request {
             ("zero", "") => Ok(Self::Zero),
             ("instrumentation", "on") => Ok(Self::Instrumentation(true)),
             ("instrumentation", "off") => Ok(Self::Instrumentation(false)),
+            ("collection", "on") => Ok(Self::Collection(true)),
+            ("collection", "off") => Ok(Self::Collection(false)),
             ("kill", "") => Ok(Self::Kill),
             ("functions", words) => ActivityRequest::parse(words).map(Self::Functions).ok_or_else(unknown),
             ("detach", "") => Ok(Self::Detach),
@@ -211,6 +216,8 @@ mod tests {
             Request::Zero,
             Request::Instrumentation(true),
             Request::Instrumentation(false),
+            Request::Collection(true),
+            Request::Collection(false),
             Request::Kill,
             Request::Detach,
             Request::Functions(ActivityRequest::default()),
@@ -226,6 +233,8 @@ mod tests {
             "zero now",
             "instrumentation",
             "instrumentation yes",
+            "collection",
+            "collection toggle",
             "KILL",
             "functions",
             "functions 1 2",

@@ -6,7 +6,7 @@
 use crate::code::SiteId;
 use crate::pairs::Pairs;
 use crate::site_counters::SiteCounters;
-use crate::table::{NONE, Table};
+use crate::table::{NONE, Table, executions};
 
 /// What an arc is between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -66,6 +66,15 @@ impl Book {
             counters: Table::new(1),
             extra: Table::new(costs),
         }
+    }
+
+    /// Tells the executions of counters, in pieces.
+    pub(crate) fn executions(&self, tell: &mut impl FnMut(u32, u64)) {
+        self.counters.rows().for_each(|((_, counter), counts)| tell(counter, executions(counts[0])));
+        for (counter, tallies) in (0..).zip(&self.tallies) {
+            tallies.iter().filter(|tally| tally.node != NONE).for_each(|tally| tell(counter, tally.count));
+        }
+        self.pairs.executions(tell);
     }
 
     #[inline]

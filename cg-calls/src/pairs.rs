@@ -80,6 +80,16 @@ impl Pairs {
         self.all[at][parity].counts[outcome] += 1;
     }
 
+    /// Tells what pairs count, by counter, in pieces.
+    pub(crate) fn executions(&self, tell: &mut impl FnMut(u32, u64)) {
+        for (pairs, counters) in self.all.iter().zip(&self.counters) {
+            for pair in pairs {
+                let counted = counters.iter().zip(pair.counts).filter(|(_, count)| *count != 0);
+                counted.for_each(|(counter, count)| tell(*counter, count.into()));
+            }
+        }
+    }
+
     /// Books what pairs count, by node and counter.
     pub(crate) fn settle(&mut self, counters: &mut Table<(u32, u32)>) {
         for at in 0..self.all.len() {
@@ -120,6 +130,16 @@ mod tests {
                 book.count_outcome(place, outcome, counter, node);
             }
             *naive.entry((node, counter)).or_insert(0) += 1;
+            if step % 500 == 250 {
+                let mut told = std::collections::BTreeMap::new();
+                book.executions(&mut |counter, n| *told.entry(counter).or_insert(0) += n);
+                let mut wanted = std::collections::BTreeMap::new();
+                naive.iter().for_each(|((_, counter), n)| *wanted.entry(*counter).or_insert(0) += n);
+                assert_eq!(
+                    told.into_iter().filter(|(_, n)| *n != 0).collect::<Vec<_>>(),
+                    wanted.into_iter().collect::<Vec<_>>()
+                );
+            }
             if step % 5000 == 4999 {
                 book.pairs.settle(&mut book.counters);
             }

@@ -457,6 +457,15 @@ impl Calls {
         self.switch_collection(now);
     }
 
+    /// Switches collection on or off, in this state, in those that it has interrupted, and in those that begin.
+    pub fn collect(&mut self, on: bool, now: &[u64]) {
+        self.config.collect_at_start = on;
+        self.outer.iter_mut().for_each(|outer| outer.collecting = on);
+        if self.meter.collecting() != on {
+            self.toggle_collect(now);
+        }
+    }
+
     /// From `now` on totals stand still while collection is off, or do not: see [`Config::gated`].
     #[inline]
     pub fn gate(&mut self, gated: bool, now: &[u64]) {
@@ -474,6 +483,12 @@ impl Calls {
     /// Whether counters are being booked: [`block`](Calls::block) and [`cost`](Calls::cost) have an effect.
     pub fn counting(&self) -> bool {
         self.counting
+    }
+
+    /// Tells how often each counter was executed since the last dump, by whoever ran: in pieces, which are to be added up. Counters of
+    /// blocks whose executions are told late ([`block`](Calls::block) by a site) may have more.
+    pub fn executions(&self, tell: &mut impl FnMut(u32, u64)) {
+        self.book.executions(tell);
     }
 
     /// Whether there is something for [`Self::take_request`].

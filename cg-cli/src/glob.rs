@@ -1,4 +1,4 @@
-//! The wildcards of `--trace-children-skip=`: `*` for any text, `?` for any one byte.
+//! Patterns of names, of functions as of programs: `*` for any text, `?` for any one byte.
 //!
 //! Matching is on bytes, of the whole text, and takes time linear in pattern times text, whatever the pattern.
 

@@ -249,6 +249,7 @@ fn serve(
     requests.extend(options.dump.clone().map(Request::Dump));
     requests.extend(options.zero.then_some(Request::Zero));
     requests.extend(options.instrumentation.map(|to| Request::Instrumentation(to == OnOff::On)));
+    requests.extend(options.collection.map(|to| Request::Collection(to == OnOff::On)));
     requests.extend(options.detach.then_some(Request::Detach));
     requests.extend(options.kill.then_some(Request::Kill));
     for request in requests {

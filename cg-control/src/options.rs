@@ -61,6 +61,10 @@ pub(crate) struct Options {
     #[arg(short, long = "instr", value_name = "on|off", value_enum, hide_possible_values = true)]
     pub(crate) instrumentation: Option<OnOff>,
 
+    /// Switch collecting costs on or off, of all threads; calls are followed all the same (callgrind)
+    #[arg(long, value_name = "on|off", value_enum, hide_possible_values = true)]
+    pub(crate) collection: Option<OnOff>,
+
     /// Say everything as JSON, for programs
     #[arg(long)]
     pub(crate) json: bool,
@@ -122,7 +126,8 @@ pub(crate) enum OnOff {
 impl Options {
     /// Whether a run is asked to do something rather than just looked at.
     pub(crate) fn acts(&self) -> bool {
-        self.dump.is_some() || self.zero || self.kill || self.detach || self.instrumentation.is_some()
+        let switches = self.instrumentation.is_some() || self.collection.is_some();
+        switches || self.dump.is_some() || self.zero || self.kill || self.detach
     }
 }
 
@@ -153,6 +158,8 @@ mod tests {
         assert_eq!(parse(&["-i", "on", "7"]).unwrap().instrumentation, Some(OnOff::On));
         assert_eq!(parse(&["--instr=off", "7"]).unwrap().instrumentation, Some(OnOff::Off));
         assert!(parse(&["-i", "7"]).is_err());
+        let options = parse(&["--collection=off", "7"]).unwrap();
+        assert!(options.collection == Some(OnOff::Off) && options.acts());
         assert!(parse(&["-l"]).unwrap().verbose && parse(&["--long"]).unwrap().verbose);
         assert!(parse(&["-z", "7"]).unwrap().acts() && !parse(&["-seb"]).unwrap().acts());
     }

@@ -73,7 +73,9 @@ impl Run {
                             Answer::Done(Vec::new())
                         }
                         Request::Functions(_) => Answer::Refused("it has none".into()),
-                        Request::Zero | Request::Kill | Request::Detach => Answer::Done(Vec::new()),
+                        Request::Zero | Request::Kill | Request::Detach | Request::Collection(_) => {
+                            Answer::Done(Vec::new())
+                        }
                     };
                     if asked.request != Request::Status {
                         own_told.lock().unwrap().push(asked.request.clone());
@@ -129,7 +131,7 @@ fn only_the_run_that_was_named_is_told_anything() {
     let base = tempfile::tempdir().unwrap();
     let one = Run::start(base.path(), 11, "prog");
     let two = Run::start(base.path(), 12, "prog");
-    for action in ["-d", "-z", "-k", "--instr=off", "--dump=x"] {
+    for action in ["-d", "-z", "-k", "--instr=off", "--collection=off", "--dump=x"] {
         let output = control(base.path(), &[action]);
         assert!(complaint(&output).contains("name the runs that are meant: there are 11 12"), "{action}");
         assert!(complaint(&control(base.path(), &[action, "prog"])).contains("several runs"), "{action}");
@@ -139,7 +141,7 @@ fn only_the_run_that_was_named_is_told_anything() {
     }
     assert_eq!((one.told(), two.told()), (vec![], vec![]), "nothing was done for a wrong command line");
     assert_eq!(text(&control(base.path(), &["-d", "12"])), "PID 12: prog\n  callgrind.out.12.1\n  dump: OK\n");
-    text(&control(base.path(), &["--dump=a\\b c", "-z", "-i", "off", "12", "12"]));
+    text(&control(base.path(), &["--dump=a\\b c", "-z", "-i", "off", "--collection=on", "12", "12"]));
     assert_eq!(text(&control(base.path(), &["12"])), "PID 12: prog (instrumentation off)\n");
     // PyTorch looks for exactly this line among those of `--stat`.
     let figures = text(&control(base.path(), &["--stat", "12"]));
@@ -152,6 +154,7 @@ fn only_the_run_that_was_named_is_told_anything() {
         Request::Dump("a\\b c".into()),
         Request::Zero,
         Request::Instrumentation(false),
+        Request::Collection(true),
         Request::Kill,
         Request::Detach,
     ];

@@ -72,6 +72,8 @@ pub struct Control {
     clock: Option<JoinHandle<()>>,
     /// What the engine is about to be asked.
     current: Option<(i32, Asked)>,
+    /// What it will have done some time after it has been asked, by process.
+    later: BTreeMap<i32, Vec<Asked>>,
 }
 
 impl Common {
@@ -119,6 +121,11 @@ impl Common {
     }
 }
 
+/// The answer to what comes too late.
+fn ended(pid: i32) -> Answer {
+    Answer::Refused(format!("process {pid} has ended"))
+}
+
 impl Control {
     /// Nobody listens yet. To be made by the thread that runs the engine.
     #[must_use]
@@ -131,7 +138,7 @@ impl Control {
         let runner = nix::unistd::gettid().as_raw();
         let (runs, news) = (Mutex::default(), Condvar::new());
         let common = Arc::new(Common { base, tool, runner, runs, news });
-        Control { common, clock: None, current: None }
+        Control { common, clock: None, current: None, later: BTreeMap::new() }
     }
 
     /// Listens for process `pid`.
@@ -164,6 +171,9 @@ impl Control {
 
     /// Process `pid` has ended, or is not followed any more.
     pub fn forget(&mut self, pid: i32) {
+        for asked in self.later.remove(&pid).unwrap_or_default() {
+            asked.answer(ended(pid));
+        }
         let mut runs = self.common.runs();
         runs.due.retain(|(_, due)| *due != pid);
         runs.listening.remove(&pid);
@@ -172,7 +182,7 @@ impl Control {
     /// What the engine is to do next. `refused` says why a request cannot be served here, if so.
     pub fn next(&mut self, refused: impl Fn(&Request) -> Option<String>) -> Option<ControlRequest> {
         if let Some((pid, asked)) = self.current.take() {
-            asked.answer(Answer::Refused(format!("process {pid} has ended")));
+            asked.answer(ended(pid));
         }
         loop {
             let (pid, asked) = self.queued()?;
@@ -189,6 +199,11 @@ impl Control {
                     let what = if *on { Instrumentation::Start } else { Instrumentation::Stop };
                     asked.answer(Answer::Done(Vec::new()));
                     return Some(ControlRequest { pid, what: Wanted::Instrumentation(what) });
+                }
+                Request::Collection(on) => {
+                    let what = Wanted::Collection(*on);
+                    self.later.entry(pid).or_default().push(asked);
+                    return Some(ControlRequest { pid, what });
                 }
                 Request::Detach => {
                     asked.answer(Answer::Done(Vec::new()));
@@ -211,6 +226,11 @@ impl Control {
     /// The request that the engine has just served, if thread `tid` (0: none) of process `pid` did not ask by itself.
     pub fn served(&mut self, pid: i32, tid: i32) -> Option<Asked> {
         Some(self.current.take_if(|(of, _)| tid == 0 && *of == pid)?.1)
+    }
+
+    /// Collection has been switched, as whoever asked last wanted it: those who asked.
+    pub fn collection_served(&mut self, pid: i32) -> Vec<Asked> {
+        self.later.remove(&pid).unwrap_or_default()
     }
 
     /// The next request, with the process that it is for.

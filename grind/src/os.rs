@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::libc;
@@ -126,8 +127,12 @@ extern "C" fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, _context:
     if program == 0 {
         EARLY.fetch_or(1 << (signal - 1), Ordering::SeqCst);
     }
-    // The terminal signals the whole process group: the program has had its own copy.
-    if program > 0 && code != libc::SI_KERNEL {
+    // SAFETY: take no pointers, and are async-signal-safe.
+    let leads = unsafe { libc::getsid(0) == libc::getpid() };
+    // The terminal signals the whole process group: the program has had its own copy. But when it goes, only who leads its session
+    // learns of that.
+    let mine_alone = signal == libc::SIGHUP && leads;
+    if program > 0 && (code != libc::SI_KERNEL || mine_alone) {
         // SAFETY: both calls are async-signal-safe; `info` is valid as above and only read.
         unsafe {
             // Of sigqueue: with its value. The kernel takes no other code from outside.
@@ -261,14 +266,24 @@ pub fn stop_by(signal: i32) {
     }
 }
 
-/// How many columns a terminal has.
-pub fn columns(terminal: &impl AsRawFd) -> Option<usize> {
+/// The processor time of this thread so far.
+pub fn thread_time() -> Duration {
+    let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID);
+    time.map(Duration::from).unwrap_or_default()
+}
+
+/// How large a terminal is.
+pub fn size(terminal: &impl AsRawFd) -> Option<libc::winsize> {
     // SAFETY: the structure is plain data and valid for the call, which writes to nothing else.
-    let size = unsafe {
+    unsafe {
         let mut size = std::mem::zeroed::<libc::winsize>();
         (libc::ioctl(terminal.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) == 0).then_some(size)
-    };
-    size.map(|size| size.ws_col.into()).filter(|&columns| columns > 0)
+    }
+}
+
+/// How many columns a terminal has.
+pub fn columns(terminal: &impl AsRawFd) -> Option<usize> {
+    size(terminal).map(|size| size.ws_col.into()).filter(|&columns| columns > 0)
 }
 
 /// Whether something can be read from `file` within some milliseconds, if only its end.

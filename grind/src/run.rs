@@ -34,6 +34,7 @@ use crate::session::Runner;
 use crate::simulation::Simulation;
 use crate::supervisor::{self, Ending, Side};
 use crate::timeline::{Every, Timeline};
+use crate::view::LiveView;
 use crate::{doctor, elsewhere, engine_log, manual, os};
 
 /// Does what `args` (the whole argument vector) ask for.
@@ -197,6 +198,8 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
     fault::point("options");
     let callgrind = options.tool == options::Tool::Callgrind;
     let simulation = Simulation::new(options)?;
+    // Before anything has standard error by another name.
+    let view = options.live.then(|| LiveView::take_terminal(typed)).transpose()?;
     let log = open_log(invocation, &options.log)?;
     let guest = match options.attach.pid {
         Some(pid) => Guest::Process(pid),
@@ -261,6 +264,12 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
             );
         }
     }
+    if options.live && callgrind && !options.callgrind.followed() {
+        anyhow::bail!(
+            "--live needs counters of instructions, which there are none of where calls are told one by one, as other options want \
+             it here"
+        );
+    }
     let mut runner = Runner::new(invocation, options, log, Box::new(Sources::new(options.names())));
     if options.cycle_estimation && !callgrind {
         runner.estimate(Cycles::new(options.cycle_model)?);
@@ -268,7 +277,7 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
     runner.runs(typed);
     os::pass_on_signals();
     // Before the simulator, which has a thread.
-    match (supervisor::split(options.attach.pid.is_some())?, options.attach.pid) {
+    match (supervisor::split(options.attach.pid, view)?, options.attach.pid) {
         (Side::Supervisor(ending), _) => return Ok(ending),
         (Side::Tracer(reporter), None) => runner.report_to(reporter),
         (Side::Tracer(_), Some(_)) => {
@@ -279,7 +288,7 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
     fault::point("tracer");
     // From here on, there may be threads.
     // Where calls are told, counters do not know of instructions. Lines of the engine would come in between.
-    if (!callgrind || options.callgrind.followed()) && !engine_log::is_wanted() {
+    if (!callgrind || options.callgrind.followed()) && !engine_log::is_wanted() && !options.live {
         runner.show_progress();
     }
     let simulator = (!callgrind && simulation.trace().any()).then(|| Simulator::new(simulation.caches));

@@ -12,16 +12,17 @@ mod save;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::allocators::Watchers;
+use callgrind_control_protocol::Answer;
+use cg_cli::expand::Sequence;
 use cg_format::cachegrind::Profile;
 use grind_analysis::broken;
 use grind_analysis::callgrind::boundaries::Boundaries;
 use grind_analysis::callgrind::dump_service::DumpService;
 use grind_analysis::cycles::Cycles;
 use grind_analysis::dump;
-use grind_analysis::expand::Sequence;
 use grind_analysis::saved::Saved;
 use grind_analysis::simulator::Findings;
 use grind_names::frames::Frames;
@@ -111,6 +112,8 @@ pub struct Runner<'a> {
     control: Option<Control>,
     /// Whoever looks at what runs.
     live: Option<Live>,
+    /// The processor time of the engine's thread when it was last asked to look at what runs.
+    peek_began: Duration,
     /// The line of progress is due; and what it wants to know of output.
     shows: (bool, bool),
 }
@@ -150,6 +153,7 @@ impl<'a> Runner<'a> {
             timeline: None,
             control: None,
             live: None,
+            peek_began: Duration::ZERO,
             shows: (false, false),
         }
     }
@@ -495,6 +499,10 @@ impl Session for Runner<'_> {
 
     fn asked(&mut self, report: &ProcessReport<'_>, tid: i32, ask: &Query) {
         let pid = report.pid;
+        if let Query::Collect(_) = ask {
+            let served = self.control.as_mut().map(|control| control.collection_served(pid));
+            return served.into_iter().flatten().for_each(|asked| asked.answer(Answer::Done(Vec::new())));
+        }
         let asked = self.control.as_mut().and_then(|control| control.served(pid, tid));
         let answer = match &mut self.calls {
             Some(calls) => {

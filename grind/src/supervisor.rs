@@ -16,6 +16,7 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use crate::os;
+use crate::view::LiveView;
 
 /// Milliseconds after which a supervisor that was continued alone lets the program go on, too.
 const PATIENCE: i32 = 100;
@@ -56,26 +57,35 @@ pub struct Reporter {
     line: PipeWriter,
 }
 
-/// Splits the process in two. `visits`: the first process runs already. Signals must be passed on already. No other thread may exist.
+/// Splits the process in two. `visits`: the first process, if it runs already. The supervisor shows the run by `view`, if there is one. Signals
+/// must be passed on already. No other thread may exist.
 ///
 /// # Errors
 /// When there is no room for another process or pipe.
-pub fn split(visits: bool) -> io::Result<Side> {
+pub fn split(visits: Option<i32>, view: Option<LiveView>) -> io::Result<Side> {
     let (reader, writer) = io::pipe()?;
     match os::fork_tracer()? {
         Some(tracer) => {
             drop(writer);
-            if visits {
+            let mut view = view;
+            view.iter_mut().for_each(LiveView::keep);
+            if let Some(visited) = visits {
                 os::pass_signals_to(tracer.as_raw());
+                view.iter_mut().for_each(|view| view.begin(visited.unsigned_abs()));
             }
-            Ok(Side::Supervisor(supervisor(reader, tracer)))
+            Ok(Side::Supervisor(supervisor(reader, tracer, view)))
         }
-        None => Ok(Side::Tracer(Reporter { line: writer })),
+        None => {
+            if let Some(view) = view {
+                view.give_up();
+            }
+            Ok(Side::Tracer(Reporter { line: writer }))
+        }
     }
 }
 
 /// Waits for the first process's end, doing as it does.
-fn supervisor(mut line: PipeReader, tracer: Pid) -> Ending {
+fn supervisor(mut line: PipeReader, tracer: Pid, mut view: Option<LiveView>) -> Ending {
     let mut program = 0;
     let mut ended = false;
     while let Some([kind, value]) = receive(&mut line) {
@@ -83,9 +93,13 @@ fn supervisor(mut line: PipeReader, tracer: Pid) -> Ending {
             STARTED => {
                 program = value;
                 os::pass_signals_to(value);
+                view.iter_mut().for_each(|view| view.begin(value.unsigned_abs()));
             }
             STOPPED => {
+                // The terminal is somebody else's from now on.
+                view.iter_mut().for_each(LiveView::pause);
                 os::stop_by(value);
+                view.iter_mut().for_each(LiveView::go_on);
                 // Usually whoever continued this process has continued the whole job.
                 if !os::readable_within(&line, PATIENCE) {
                     os::continue_process(program);
@@ -93,6 +107,7 @@ fn supervisor(mut line: PipeReader, tracer: Pid) -> Ending {
             }
             ENDED => {
                 os::pass_signals_to(0);
+                view.iter_mut().for_each(LiveView::end);
                 ended = true;
             }
             EXITED_BEFORE_OTHERS => return Ending::Code((value & 0xff) as u8),

@@ -185,12 +185,6 @@ impl Books {
         self.all.iter().fold(0, |sum, book| sum.wrapping_add(book.executed(trans)))
     }
 
-    /// How many instructions the counters of all books tell of, by the weights of counters ([`counts::weights`]).
-    pub fn weighed(&self, weights: &[u64]) -> u64 {
-        let book = |b: &Book| counts::weighed(weights, &b.sums());
-        self.all.iter().map(book).fold(0, u64::wrapping_add)
-    }
-
     /// All counts, whatever their context.
     pub fn sum(&self) -> Cow<'_, Book> {
         let [first, rest @ ..] = self.all.as_slice() else { unreachable!("context 0 has a book") };

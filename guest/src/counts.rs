@@ -305,11 +305,6 @@ pub fn weights(trans: &FragmentTable) -> Vec<u64> {
     weights
 }
 
-/// How many instructions counters of these sums tell of, by their weights.
-pub fn weighed(weights: &[u64], sum: &[u64]) -> u64 {
-    weights.iter().zip(sum).fold(0, |all, (weight, n)| all.wrapping_add(weight.wrapping_mul(*n)))
-}
-
 /// The executions of every instruction, from sums of counters, and `earlier` ones.
 pub fn counts<'a>(
     trans: &'a FragmentTable,
@@ -466,7 +461,8 @@ mod tests {
             assert_eq!(found, naive);
             assert_eq!(executed(&trans, &sum, &fix, &[]), naive.values().sum::<u64>());
             let uncorrected = executed(&trans, &sum, &Corrections::default(), &[]);
-            assert_eq!(weighed(&weights(&trans), &sum), uncorrected);
+            let weighed = weights(&trans).into_iter().zip(&sum).map(|(weight, n)| weight.wrapping_mul(*n));
+            assert_eq!(weighed.fold(0, u64::wrapping_add), uncorrected);
             for s in told.stretches() {
                 assert_eq!(told.instructions_of(s).count(), usize::from(s.instructions));
             }

@@ -23,7 +23,7 @@ _callgrind_control() {
 
     case "${cmd}" in
         callgrind_control)
-            opts="-s -b -e -d -z -k -i -l -v -h -V --stat --back --events --dump --zero --kill --detach --instr --json --long --verbose --help --version"
+            opts="-s -b -e -d -z -k -i -l -v -h -V --stat --back --events --dump --zero --kill --detach --instr --collection --json --long --verbose --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -50,6 +50,10 @@ _callgrind_control() {
                     return 0
                     ;;
                 -i)
+                    COMPREPLY=($(compgen -W "on off" -- "${cur}"))
+                    return 0
+                    ;;
+                --collection)
                     COMPREPLY=($(compgen -W "on off" -- "${cur}"))
                     return 0
                     ;;

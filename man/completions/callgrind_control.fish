@@ -2,6 +2,8 @@ complete -c callgrind_control -s e -l events -d 'Show counts of events, of all o
 complete -c callgrind_control -s d -l dump -d 'Write what was counted as a part of the profile and begin anew; HINT stands in the part' -r
 complete -c callgrind_control -s i -l instr -d 'Switch counting on or off' -r -f -a "on\t'On'
 off\t'Off'"
+complete -c callgrind_control -l collection -d 'Switch collecting costs on or off, of all threads; calls are followed all the same (callgrind)' -r -f -a "on\t'On'
+off\t'Off'"
 complete -c callgrind_control -s s -l stat -d 'Show figures about the run'
 complete -c callgrind_control -s b -l back -d 'Show the calls that are going on, thread by thread'
 complete -c callgrind_control -s z -l zero -d 'Set all counts to 0'

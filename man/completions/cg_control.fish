@@ -2,6 +2,8 @@ complete -c cg_control -s e -l events -d 'Show counts of events, of all or of th
 complete -c cg_control -s d -l dump -d 'Write what was counted as a part of the profile and begin anew; HINT stands in the part' -r
 complete -c cg_control -s i -l instr -d 'Switch counting on or off' -r -f -a "on\t'On'
 off\t'Off'"
+complete -c cg_control -l collection -d 'Switch collecting costs on or off, of all threads; calls are followed all the same (callgrind)' -r -f -a "on\t'On'
+off\t'Off'"
 complete -c cg_control -l count -d 'With top: say it so many times, as text' -r
 complete -c cg_control -l interval -d 'With top: milliseconds from one time to the next [default: 500]' -r
 complete -c cg_control -l sort -d 'With top: sort functions by this event [default: Ir]' -r

@@ -49,6 +49,7 @@ _grind_options='--tool=cachegrind
 --duration=
 --until-dump=yes
 --until-dump=no
+--live
 --dump-every=
 --child-silent-after-fork=yes
 --child-silent-after-fork=no

@@ -17,6 +17,7 @@ complete -c grind -l tree -x -d 'one profile of all processes that are profiled,
 complete -c grind -l pid -x -d 'join a process that runs instead of starting a program (--cpu=host): counts begin at zero; ^C, SIGTERM or --duration end the profile, and the process goes on as if nothing had been'
 complete -c grind -l duration -x -d 'with --pid: leave the process after this time (10s, 500ms, 2m)'
 complete -c grind -l until-dump -x -a 'yes no' -d 'with --pid: leave the process once it has asked for a dump, or has been asked for one'
+complete -c grind -l live -d 'show on the terminal what the program executes, function by function, while it runs, as `cg_control top` does; what it writes there is held back until the view is left (q) or the program ends'
 complete -c grind -l dump-every -x -d 'write a part after each such time (1s, 250ms; 50ms at least) or number of instructions of a process (1G-instructions, 500M-instructions), so that it can be seen what was executed when; parts add up to the whole'
 complete -c grind -l child-silent-after-fork -x -a 'yes no' -d 'forked children log nothing until they start another program; their profiles are written all the same'
 complete -c grind -l cpu -x -a 'baseline host haswell' -d 'the processor that the program sees: a fixed Haswell-class model (baseline, haswell), so that it takes the same code paths everywhere, or the one that is there (host)'

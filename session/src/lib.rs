@@ -132,6 +132,8 @@ pub enum Wanted {
     Peek,
     /// Counting is to be switched on or off; asking for the state that it is in changes nothing.
     Instrumentation(Instrumentation),
+    /// Costs of all threads of the process are to be collected, or not; [`Session::asked`] is called when that is so.
+    Collection(bool),
     /// The process is to be left to itself: what it has executed is reported, and it goes on untraced.
     Detach,
 }

@@ -90,6 +90,10 @@ pub enum Query {
     Zero,
     /// Costs of this thread are to be collected no longer, or again. Its calls are followed all the same.
     ToggleCollect,
+    /// Costs of this thread, and of those that begin from now on, are to be collected, or not, whatever was so before.
+    Collect(bool),
+    /// How often what has been found by now? Nothing changes, and the process goes on meanwhile.
+    Peek,
     /// What functions of the object of this path cost is to be their callers' from now on.
     SkipObject(Vec<u8>),
     /// What is kept next is to be described by this, among others.

@@ -170,8 +170,9 @@ pub(crate) const AREAS: &[Area] = &[
         "talking to a run, and the live view",
         false,
         &[
-            &["-p", "callgrind-control", "-p", "cg-control"],
-            &["-p", "grind-tests", "--test", "control", "--test", "callgrind_control"],
+            &["-p", "callgrind-control", "-p", "cg-control", "-p", "cg-top"],
+            &["-p", "grind", "--test", "live"],
+            &["-p", "grind-tests", "--test", "control", "--test", "callgrind_control", "--test", "collection"],
         ],
     ),
     area(

@@ -18,6 +18,7 @@ use super::code::Catalogue;
 use super::dumps::{About, Dumps, Shared, Written};
 use super::parts::Trigger;
 use crate::broken;
+use crate::simulator::Finding;
 
 /// What was found since the last part.
 #[derive(Clone, Debug)]
@@ -62,6 +63,7 @@ struct Process {
     written: Vec<Written>,
     progress: Option<Progress>,
     statistics: Option<Statistics>,
+    findings: Vec<Finding>,
 }
 
 #[derive(Debug)]
@@ -122,6 +124,12 @@ impl DumpService {
     #[must_use]
     pub fn progress(&self, pid: i32) -> Option<Progress> {
         self.inner().processes.get_mut(&pid)?.progress.take()
+    }
+
+    /// What has missed in the process since the last part, by instruction, if the recorder was just asked.
+    #[must_use]
+    pub fn findings(&self, pid: i32) -> Vec<Finding> {
+        self.inner().processes.get_mut(&pid).map(|p| std::mem::take(&mut p.findings)).unwrap_or_default()
     }
 
     /// What the tree of a process was like that has ended, if there was one.
@@ -189,6 +197,13 @@ impl DumpService {
     pub fn statistics(&self, pid: i32, statistics: Statistics) {
         if let Some(p) = self.inner().processes.get_mut(&pid) {
             p.statistics = Some(statistics);
+        }
+    }
+
+    /// Says what was found of the process while it goes on.
+    pub fn report_findings(&self, pid: i32, findings: Vec<Finding>) {
+        if let Some(p) = self.inner().processes.get_mut(&pid) {
+            p.findings = findings;
         }
     }
 

@@ -16,8 +16,8 @@ use cg_format::events::Caches;
 use grind_names::frames::Language;
 use grind_session::AtStart;
 
-use crate::expand::Template;
-use crate::glob::Pattern;
+use cg_cli::expand::Template;
+use cg_cli::glob::Pattern;
 
 /// What one option wants of the functions that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,6 +14,7 @@ mod last_level;
 mod meaning;
 mod mirrored;
 mod misses;
+mod peek;
 mod process;
 mod simulated;
 mod thread;
@@ -232,6 +233,7 @@ impl Sink for Recorder {
             blocks: p.blocks,
             dumped: p.dumped,
             columns: p.columns,
+            collects: p.collects,
             simulated: p.simulated.clone(),
             used: p.used.clone(),
         };
@@ -475,6 +477,11 @@ impl Sink for Recorder {
                 let t = p.thread(tid, &self.config);
                 t.calls.toggle_collect(&t.now);
             }
+            Query::Collect(on) => {
+                p.collects = Some(*on);
+                let t = p.thread(tid, &self.config);
+                t.calls.collect(*on, &t.now);
+            }
             Query::SkipObject(path) => {
                 lock(&p.catalogue).skip_object(path);
                 p.threads.values_mut().for_each(Thread::rules_changed);
@@ -485,6 +492,11 @@ impl Sink for Recorder {
                 p.descriptions.push(line);
             }
             Query::Look => self.dump_service.report(pid, p.progress()),
+            Query::Peek => {
+                if let Some(space) = self.spaces.get(&p.space) {
+                    self.dump_service.report_findings(pid, p.findings(&space.sites));
+                }
+            }
         }
     }
 

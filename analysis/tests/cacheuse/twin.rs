@@ -477,7 +477,7 @@ impl Sink for Twin {
                 p.thread(tid, &config, self.shapes);
                 p.threads.get_mut(&tid).unwrap().calls.toggle_collect(&[0]);
             }
-            Query::Look | Query::SkipObject(_) | Query::Describe(_) => {}
+            Query::Look | Query::Peek | Query::Collect(_) | Query::SkipObject(_) | Query::Describe(_) => {}
         }
     }
     fn signal_begins(&mut self, pid: i32, tid: i32, handler: &Handler) {

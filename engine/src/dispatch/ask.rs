@@ -94,6 +94,7 @@ impl Dispatcher<'_> {
                 Wanted::Query(ask) => self.ask(pid, 0, &ask),
                 Wanted::Peek => self.peek(pid),
                 Wanted::Detach => self.leave_soon(pid),
+                Wanted::Collection(on) => self.collect_soon(pid, on),
                 Wanted::Instrumentation(to) => self.instrument_from_outside(pid, to == Instrumentation::Start),
             }
         }

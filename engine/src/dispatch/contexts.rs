@@ -59,20 +59,38 @@ pub(super) fn add_thread(
     uncollected: Option<&Uncollected>,
     books: &mut Books,
 ) {
+    add_thread_and(th, p, counters, uncollected, books, |_, _| {});
+}
+
+/// As [`add_thread`]; each counter that is not 0 is told, too.
+pub(super) fn add_thread_and(
+    th: &Thread,
+    p: &Process,
+    counters: u32,
+    uncollected: Option<&Uncollected>,
+    books: &mut Books,
+    mut tell: impl FnMut(u32, u64),
+) {
     let pool = p.pool.borrow();
     if let (Some(u), Some(slot)) = (uncollected, th.counted_slot(p.counting)) {
         // Callgrind has no contexts.
         let mut sum = Vec::new();
         ask::add_collected(&pool, slot, counters, u, &mut sum);
         let book = books.of(th.contexts.home);
-        sum.iter().enumerate().for_each(|(counter, &n)| book.add(counter as u32, n));
+        for (counter, &n) in (0..).zip(&sum) {
+            book.add(counter, n);
+            tell(counter, n);
+        }
         return;
     }
     let counted = th.counted_slot(p.counting).map(|slot| (th.contexts.home, slot));
     for (context, slot) in counted.into_iter().chain(th.contexts.extra.iter().copied()) {
         let book = books.of(context);
         book.expect(counters);
-        pool.each_counter(slot, counters, |counter, n| book.add(counter, n));
+        pool.each_counter(slot, counters, |counter, n| {
+            book.add(counter, n);
+            tell(counter, n);
+        });
     }
 }
 

@@ -316,6 +316,7 @@ impl Dispatcher<'_> {
             self.drain_thread(tid);
             self.collect_counters(tid);
         }
+        self.switch_collection(&pids);
         for &pid in &pids {
             let Some(sum) = self.processes.get(&pid).map(|p| self.sum(p)) else { continue };
             if r.reason == Reason::Speed {

@@ -16,6 +16,7 @@ mod boundary;
 mod broken;
 mod calltime;
 mod clientreq;
+mod collection;
 mod contexts;
 mod dead;
 mod deadly;
@@ -123,6 +124,8 @@ pub(crate) struct Dispatcher<'s> {
     timed: Map<i32, calltime::Timed>,
     /// System calls that are being made by `int 0x80`.
     other_calls: Map<i32, int80::Call>,
+    /// Processes whose costs are to be collected, or not, as soon as that can be.
+    collection: collection::Wishes,
     /// What stands still while something is asked about a process.
     standstill: Option<ask::Standstill>,
     /// Threads that wait until those that follow them have changed their context.
@@ -198,6 +201,7 @@ pub(crate) fn run(
         hotness_sampler: hotness::HotnessSampler::begin(settings),
         decided: Map::default(),
         uncollected: Map::default(),
+        collection: collection::Wishes::default(),
         again: Map::default(),
         was_again: None,
         was_interrupted: None,
@@ -280,6 +284,7 @@ impl Dispatcher<'_> {
             }
             self.look_at_leaving();
             self.look_at_windows();
+            self.look_at_collection();
             self.end_spells();
             self.look_for_hotness();
             if !self.flushes.is_empty() {

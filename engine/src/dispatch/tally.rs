@@ -49,7 +49,7 @@ impl Dispatcher<'_> {
     /// Tells the driver what process `pid`, which stands still, has executed: `ask` is asked by thread `tid`, or from outside (0).
     pub(super) fn tell_asked(&mut self, pid: i32, tid: i32, ask: &Query) {
         let Some(p) = self.processes.get(&pid) else { return };
-        let (books, threads) = (self.sum(p), self.thread_tallies(p));
+        let (books, threads) = self.sum_by_thread(p);
         let code_cache = p.code_cache.borrow();
         let counts = books.sum().counts(&code_cache.trans);
         let contexts = context_counts(p, &books, &code_cache.trans);
@@ -58,14 +58,14 @@ impl Dispatcher<'_> {
 
     /// Has the session look at what process `pid` has executed, while that goes on.
     pub(super) fn peek(&mut self, pid: i32) {
-        // Who records calls counts for itself.
-        let finds = self.settings.trace.calls.is_none();
+        // Who records calls and simulates nothing has found nothing that counters do not say.
+        let finds = self.settings.trace.calls.is_none() || self.settings.trace.simulates();
         if let Some(trace_channel) = self.trace_channel.as_ref().filter(|_| finds && self.processes.contains_key(&pid))
         {
-            trace_channel.asked(pid, 0, &Query::Look);
+            trace_channel.asked(pid, 0, &Query::Peek);
         }
         if let Some(p) = self.processes.get(&pid) {
-            let (books, threads) = (self.sum(p), self.thread_tallies(p));
+            let (books, threads) = self.sum_by_thread(p);
             let code_cache = p.code_cache.borrow();
             let counts = books.sum().counts(&code_cache.trans);
             self.session.peeked(&running(p, &code_cache, &counts, &[], &threads));
@@ -74,13 +74,30 @@ impl Dispatcher<'_> {
 
     /// How far the threads of a process are.
     pub(super) fn thread_tallies(&self, p: &Process) -> Vec<ThreadTally> {
+        self.add_threads(p, &mut Books::default())
+    }
+
+    /// All counts of a process so far, and how far its threads are.
+    fn sum_by_thread(&self, p: &Process) -> (Books, Vec<ThreadTally>) {
+        let mut books = p.books.clone();
+        let threads = self.add_threads(p, &mut books);
+        (books, threads)
+    }
+
+    /// Adds what the threads of a process have counted to `books`, and tells how far they are. Counters are read once: many threads have
+    /// many of them.
+    fn add_threads(&self, p: &Process, books: &mut Books) -> Vec<ThreadTally> {
         let code_cache = p.code_cache.borrow();
         let (weights, counters) = (counts::weights(&code_cache.trans), code_cache.trans.counters());
         let of = |&tid: &i32| {
             let th = self.threads.get(&tid).filter(|th| !th.folded)?;
-            let mut books = Books::default();
-            contexts::add_thread(th, p, counters, self.uncollected.get(&tid), &mut books);
-            Some(ThreadTally { tid, instructions: th.collected.wrapping_add(books.weighed(&weights)) })
+            let mut instructions = th.collected;
+            let weigh = |counter: u32, n: u64| {
+                let weight = weights.get(counter as usize).copied().unwrap_or(0);
+                instructions = instructions.wrapping_add(weight.wrapping_mul(n));
+            };
+            contexts::add_thread_and(th, p, counters, self.uncollected.get(&tid), books, weigh);
+            Some(ThreadTally { tid, instructions })
         };
         p.threads.iter().filter_map(of).collect()
     }

@@ -148,7 +148,9 @@ fn to_a_run(said: &[u8]) {
                         Request::Dump(hint) => Answer::Done(vec![hint.clone()]),
                         Request::Kill => Answer::Refused("no".to_owned()),
                         Request::Functions(_) => Answer::Done(Activity::default().lines()),
-                        Request::Zero | Request::Instrumentation(_) | Request::Detach => Answer::Done(Vec::new()),
+                        Request::Zero | Request::Instrumentation(_) | Request::Collection(_) | Request::Detach => {
+                            Answer::Done(Vec::new())
+                        }
                     };
                     asked.answer(answer);
                 }

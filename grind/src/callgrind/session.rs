@@ -10,6 +10,7 @@ use grind_analysis::callgrind::boundaries::Boundaries;
 use grind_analysis::callgrind::dump_service::{DumpService, Statistics};
 use grind_analysis::callgrind::dumps::Written;
 use grind_analysis::saved::Saved;
+use grind_analysis::simulator::Finding;
 use grind_session::ProcessReport;
 use grind_types::{Module, Query};
 
@@ -66,6 +67,12 @@ impl CallSession {
         self.dump_service.written(pid)
     }
 
+    /// What has missed in process `pid`, which is being looked at, by instruction.
+    #[must_use]
+    pub fn findings(&self, pid: i32) -> Vec<Finding> {
+        self.dump_service.findings(pid)
+    }
+
     /// For a verbose log: what the back-dating tree of a process was like that has ended.
     #[must_use]
     pub fn tree(&self, pid: i32) -> Option<String> {
@@ -91,7 +98,12 @@ impl CallSession {
         match ask {
             Query::Look => Answer::from(&self.status(report)),
             Query::Dump(_) => dumped(written),
-            Query::Zero | Query::ToggleCollect | Query::SkipObject(_) | Query::Describe(_) => Answer::Done(Vec::new()),
+            Query::Zero
+            | Query::ToggleCollect
+            | Query::Collect(_)
+            | Query::Peek
+            | Query::SkipObject(_)
+            | Query::Describe(_) => Answer::Done(Vec::new()),
         }
     }
 

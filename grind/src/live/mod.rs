@@ -5,9 +5,9 @@
 use std::collections::HashMap;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use callgrind_control_protocol::{ActivityRequest, Answer, Asked, Request};
+use callgrind_control_protocol::{Activity, ActivityRequest, Answer, Asked, Request};
 use grind_analysis::broken;
 use grind_analysis::counts::Events;
 use grind_analysis::simulator::Finding;
@@ -15,9 +15,11 @@ use grind_names::made::Registry;
 use grind_names::source::Sources;
 use grind_session::ProcessReport;
 
+use crate::os;
+
 pub mod sample;
 
-use sample::{Gathering, Namer, Sample};
+use sample::{Gathering, Modified, Namer, Sample};
 
 /// What the thread is told.
 #[derive(Debug)]
@@ -51,15 +53,16 @@ impl Live {
         }
     }
 
-    /// Answers what `asked` wants to know of a process, which began then. `events` are those that are told, `findings` what a
-    /// simulator has found.
+    /// Answers what `asked` wants to know of a process, which began then. `events` are those that are told, and what
+    /// modifications are to be; `findings` is what a simulator has found. The
+    /// thread began with it when its processor time was that.
     pub fn answer(
         &mut self,
         report: &ProcessReport<'_>,
         began: Instant,
-        events: Events,
+        events: (Events, Modified),
         findings: &[Finding],
-        asked: Asked,
+        (asked, since): (Asked, Duration),
     ) {
         let Request::Functions(wanted) = asked.request.clone() else { return };
         if self.to.is_none() {
@@ -69,7 +72,8 @@ impl Live {
             return asked.answer(Answer::Refused("there can be no more threads".to_owned()));
         };
         let gathering = self.gatherings.entry(report.pid).or_insert_with(|| Gathering::new(began));
-        let sample = gathering.sample(report, events, findings);
+        let mut sample = gathering.sample(report, events, findings);
+        sample.took = os::thread_time().saturating_sub(since);
         // Dropped, it is refused.
         let _ = to.send(Message::Sample(Box::new(sample), wanted, asked));
     }
@@ -84,9 +88,14 @@ fn begin(names: grind_symbols::Options, made: Registry) -> Option<Sender<Message
             match message {
                 Message::Forget(pid) => namer.forget(pid),
                 Message::Sample(sample, wanted, asked) => {
+                    let (before, since) = (sample.took, os::thread_time());
                     let told = broken::caught(|| namer.tell(*sample, &wanted, &mut symbolizer, &made));
+                    let took = before + os::thread_time().saturating_sub(since);
                     asked.answer(match told {
-                        Ok(activity) => Answer::Done(activity.lines()),
+                        Ok(activity) => {
+                            let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+                            Answer::Done(Activity { took, ..activity }.lines())
+                        }
                         Err(_) => Answer::Refused("names cannot be found".to_owned()),
                     });
                 }

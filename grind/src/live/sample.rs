@@ -6,7 +6,7 @@
 //! that have become smaller (they were collected or set to zero) begin at 0 again.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use callgrind_control_protocol::{ActiveFunction, ActiveThread, Activity, ActivityRequest};
 use grind_analysis::counts::{CountTable, Events};
@@ -17,6 +17,15 @@ use grind_names::symbolizer::{Place, Symbolizer};
 use grind_session::{Counts, ProcessReport};
 use grind_types::addr::GuestAddr;
 use grind_types::{InstructionCount, Module, StaticEvents};
+
+/// What an access is that reads and writes the same bytes: the tools have it differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Modified {
+    /// A read, as cachegrind has it.
+    Read,
+    /// A write, as callgrind has it.
+    Written,
+}
 
 /// So many snapshots of a process are kept: those that several may still name who look at it.
 const KEPT: usize = 8;
@@ -47,6 +56,8 @@ struct Instruction {
 pub struct Sample {
     pid: i32,
     at: Instant,
+    /// The processor time that it took to get here.
+    pub(super) took: Duration,
     /// When the process began.
     began: Instant,
     events: Events,
@@ -76,10 +87,16 @@ impl Gathering {
     }
 
     /// What the process has executed by now. `findings` are those of a simulator, if there is one.
-    pub fn sample(&mut self, report: &ProcessReport<'_>, events: Events, findings: &[Finding]) -> Sample {
+    pub fn sample(
+        &mut self,
+        report: &ProcessReport<'_>,
+        (events, modified): (Events, Modified),
+        findings: &[Finding],
+    ) -> Sample {
         let mut sample = Sample {
             pid: report.pid,
             at: Instant::now(),
+            took: Duration::ZERO,
             began: self.began,
             events,
             modules: report.modules.get(self.modules..).unwrap_or_default().to_vec(),
@@ -99,7 +116,7 @@ impl Gathering {
                 instructions: s.instructions,
                 facts: u64::MAX,
             };
-            let instructions = || counts.instructions_of(s).map(|(_, one)| one).collect();
+            let instructions = || counts.instructions_of(s).map(|(_, one)| as_told(one, modified)).collect();
             let piece = self.piece(key, &mut sample, instructions);
             sample.executed.push((piece, s.count));
         }
@@ -112,7 +129,7 @@ impl Gathering {
                 instructions: 1,
                 facts: facts(one.events),
             };
-            let piece = self.piece(key, &mut sample, || vec![*one]);
+            let piece = self.piece(key, &mut sample, || vec![as_told(*one, modified)]);
             sample.executed.push((piece, one.count));
         }
         let none = Counts::default();
@@ -155,6 +172,14 @@ impl Gathering {
         }
         piece
     }
+}
+
+/// An instruction whose modifications are what the tool has them be.
+fn as_told(mut one: InstructionCount, modified: Modified) -> InstructionCount {
+    if modified == Modified::Written {
+        one.events.writes += std::mem::take(&mut one.events.modifies);
+    }
+    one
 }
 
 /// What an instruction does, as a number.
@@ -315,6 +340,7 @@ impl Namer {
         let lately = |t: ActiveThread| ActiveThread { instructions: since(t.instructions, old(t.id)), ..t };
         Activity {
             snapshot: now.number,
+            took: 0,
             micros: now.at.saturating_duration_since(before.map_or(began, |s| s.at)).as_micros() as u64,
             events: names.into_iter().map(str::to_owned).collect(),
             total,
@@ -433,7 +459,7 @@ mod tests {
         };
         let counts = EventCounts { dlmr: misses, d1mr: misses, ..EventCounts::default() };
         let found = [Finding { module: 0, addr: GuestAddr(0x1014), context: 0, counts }];
-        of.sample(&report, EVENTS, &found)
+        of.sample(&report, (EVENTS, Modified::Read), &found)
     }
 
     #[test]

@@ -17,10 +17,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use crate::allocators::AllocFn;
+use cg_cli::expand::Template;
+use cg_cli::glob::Pattern;
 use cg_sim::host::Given;
 use grind_analysis::callgrind::settings::Settings;
-use grind_analysis::expand::Template;
-use grind_analysis::glob::Pattern;
 use grind_isa::cpuid::CpuModel;
 use grind_session::Beside;
 use grind_symbols::Inlined;
@@ -164,6 +164,8 @@ pub struct Options {
     pub separate_contexts: bool,
     /// How often parts of a profile are written (`--dump-every`).
     pub dump_every: Option<Every>,
+    /// Whether the run is shown on the terminal while it goes on (`--live`).
+    pub live: bool,
     /// The process that is joined, if none is started.
     pub attach: attach::Wanted,
     /// The tool.
@@ -246,6 +248,7 @@ impl Options {
             levels: levels::Wanted::default(),
             separate_contexts: true,
             dump_every: None,
+            live: false,
             attach: attach::Wanted::default(),
             tool: Tool::default(),
             callgrind: Settings::default(),

@@ -8,8 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use crate::allocators::AllocFn;
-use grind_analysis::expand::Template;
-use grind_analysis::glob::Pattern;
+use cg_cli::expand::Template;
+use cg_cli::glob::Pattern;
 use grind_isa::cpuid::CpuModel;
 use grind_session::Beside;
 
@@ -215,6 +215,17 @@ pub static OPTIONS: &[Opt] = &[
         }),
         "no",
         "with --pid: leave the process once it has asked for a dump, or has been asked for one",
+    ),
+    opt(
+        &["--live"],
+        Kind::Flag,
+        Role::Core(|o, _| {
+            o.live = true;
+            Ok(())
+        }),
+        "",
+        "show on the terminal what the program executes, function by function, while it runs, as `cg_control top` does; what it \
+         writes there is held back until the view is left (q) or the program ends",
     ),
     opt(
         &["--dump-every"],

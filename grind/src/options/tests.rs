@@ -127,7 +127,8 @@ fn what_is_lacking_is_refused_and_its_absence_accepted() {
 fn caches_are_chosen() {
     let (o, _) = run(&["x"]);
     assert_eq!((o.cache_sim, o.branch_sim, o.caches), (false, false, Given::default()));
-    assert!(!o.objects && o.mem_out_file().has_pid());
+    assert!(!o.objects && o.mem_out_file().has_pid() && !o.live);
+    assert!(run(&["--live", "x"]).0.live && error(&["--live=yes", "x"]).contains("'--live' takes no value"));
     let (o, _) = run(&["--objects=yes", "--mem-out-file=x", "x"]);
     assert!(o.objects && !o.streams && !o.mem_out_file().has_pid());
     let (o, _) = run(&["--objects=yes", "--streams=misses", "x"]);

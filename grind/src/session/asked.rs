@@ -1,15 +1,15 @@
 //! Who asks from outside while programs run: listening for them, what cannot be served, and who looks at what runs.
 
-use grind_analysis::counts::Events;
-use grind_session::{ControlRequest, Notice, ProcessReport, Session as _};
+use grind_session::{ControlRequest, Notice, ProcessReport, Session as _, Wanted};
 
 use callgrind_control_protocol::{Request, Tool as ControlTool};
 
 use super::Runner;
 use crate::control::Control;
 use crate::live::Live;
+use crate::live::sample::Modified;
 use crate::options::Tool;
-use crate::resolve;
+use crate::{os, resolve};
 
 impl Runner<'_> {
     /// Processes can be asked from outside. To be called by the thread that runs the engine, when there may be threads.
@@ -52,24 +52,35 @@ impl Runner<'_> {
     /// What somebody outside wants next.
     pub(super) fn next_request(&mut self) -> Option<ControlRequest> {
         let told = self.options.tool == Tool::Callgrind && !self.options.callgrind.followed();
+        let lines = self.options.tool == Tool::Cachegrind;
         let refused = |request: &Request| {
-            let functions = matches!(request, Request::Functions(_));
-            (functions && told).then(|| {
-                "calls are told one by one here, so there are no counters to look at while the program runs: --back and --dump \
-                 show what is known"
-                    .to_owned()
-            })
+            let cause = match request {
+                Request::Functions(_) if told => {
+                    "calls are told one by one here, so there are no counters to look at while the program runs: --back and \
+                     --dump show what is known"
+                }
+                Request::Collection(_) if lines => {
+                    "cachegrind collects the costs of whatever it counts: --instr switches counting"
+                }
+                _ => return None,
+            };
+            Some(cause.to_owned())
         };
-        self.control.as_mut()?.next(refused)
+        let next = self.control.as_mut()?.next(refused);
+        if next.as_ref().is_some_and(|next| next.what == Wanted::Peek) {
+            self.peek_began = os::thread_time();
+        }
+        next
     }
 
     /// Somebody looks at what a process executes.
     pub(super) fn look(&mut self, report: &ProcessReport<'_>) {
         let Some(asked) = self.control.as_mut().and_then(|control| control.served(report.pid, 0)) else { return };
         let (Some(live), Some(process)) = (&mut self.live, self.processes.get(&report.pid)) else { return };
-        let found = self.findings.take(report.pid);
-        // Who records calls knows misses, but only where it stands still.
-        let events = if self.calls.is_some() { Events::default() } else { self.simulation.events() };
-        live.answer(report, process.began, events, &found.findings, asked);
+        let (found, modified) = match &self.calls {
+            Some(calls) => (calls.findings(report.pid), Modified::Written),
+            None => (self.findings.take(report.pid).findings, Modified::Read),
+        };
+        live.answer(report, process.began, (self.simulation.events(), modified), &found, (asked, self.peek_began));
     }
 }

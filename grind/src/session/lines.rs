@@ -172,7 +172,9 @@ impl Runner<'_> {
             Query::Look => Answer::from(&self.status_of_lines(report, &found)),
             Query::Dump(words) => self.dump_lines(report, &found, words.clone().unwrap_or_default()),
             Query::Zero => self.zero_lines(report, &found),
-            Query::ToggleCollect | Query::SkipObject(_) | Query::Describe(_) => Answer::Done(Vec::new()),
+            Query::ToggleCollect | Query::Collect(_) | Query::Peek | Query::SkipObject(_) | Query::Describe(_) => {
+                Answer::Done(Vec::new())
+            }
         }
     }
 

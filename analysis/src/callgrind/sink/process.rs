@@ -58,6 +58,8 @@ pub(super) struct Process {
     /// How many had been executed when the last part was due for `--dump-every-bb`.
     pub(super) dumped: u64,
     pub(super) columns: Columns,
+    /// Whether threads begin with collection switched on, if somebody outside has said so.
+    pub(super) collects: Option<bool>,
     /// If caches or branches are simulated, but for those of `used`.
     pub(super) simulated: Option<Box<Simulated>>,
     /// If the use of lines is measured.
@@ -93,6 +95,7 @@ impl Process {
             blocks: 0,
             dumped: 0,
             columns,
+            collects: None,
             simulated: simulated.map(Box::new),
             used: used.map(Box::new),
         };
@@ -246,7 +249,8 @@ impl Process {
         let number = (1..).find(|n| self.threads.values().all(|t| t.number != *n)).unwrap_or(1);
         self.threads.entry(tid).or_insert_with(|| {
             let now = nothing_yet(config);
-            let calls = Calls::new(config.clone(), &now);
+            let collect_at_start = self.collects.unwrap_or(config.collect_at_start);
+            let calls = Calls::new(Config { collect_at_start, ..config.clone() }, &now);
             Thread {
                 number,
                 calls,

@@ -7,8 +7,8 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
 
-use super::state::State;
-use super::table;
+use crate::state::State;
+use crate::table;
 
 /// As many threads as are shown at most.
 const THREADS: usize = 8;
@@ -21,7 +21,7 @@ const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const REVERSED: Style = Style::new().add_modifier(Modifier::REVERSED);
 
 /// Draws what is known. What is beyond the last function is not scrolled to.
-pub(super) fn draw(frame: &mut Frame<'_>, state: &mut State) {
+pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
     let threads = match &state.activity {
         Some(activity) if state.threads => activity.threads.len().min(THREADS) as u16 + 1,
         _ => 0,
@@ -46,8 +46,12 @@ fn heading(state: &State) -> String {
     if let Some(activity) = &state.activity {
         let rate = table::rate(activity.total.first().copied().unwrap_or(0), activity.micros);
         let paused = if state.is_paused() { "  PAUSED" } else { "" };
-        let (threads, known) = (activity.threads.len(), activity.known);
-        text = format!("{rate} Ir/s  {threads} threads  {known} functions{paused}  {text}");
+        let known = activity.known;
+        let threads = match activity.threads.len() {
+            1 => "1 thread".to_owned(),
+            n => format!("{n} threads"),
+        };
+        text = format!("{rate} Ir/s  {threads}  {known} functions{paused}  {text}");
     }
     text
 }
@@ -69,7 +73,8 @@ fn draw_functions(frame: &mut Frame<'_>, area: Rect, activity: &Activity, by: &s
     };
     let rows = activity.functions.iter().skip(first).take(usize::from(area.height)).map(row);
     let mut widths = vec![Constraint::Length(COLUMN - 1); columns.len() + 1];
-    widths.push(Constraint::Min(NAME));
+    // A number that is cut says something else: names give way first.
+    widths.push(Constraint::Fill(1));
     frame.render_widget(Table::new(rows, widths).header(Row::new(heads).style(BOLD)), area);
 }
 
@@ -106,6 +111,7 @@ mod tests {
         Activity {
             snapshot,
             micros: 500_000,
+            took: 900,
             events: ["Ir", "I1mr", "Dr", "DLmr"].map(str::to_owned).to_vec(),
             total: vec![1_155_000_000, 400, 300_000_000, 2_000_000],
             known: 312,
@@ -166,6 +172,9 @@ q quit  p pause  <> sort by Ir  / filter  t threads  arrows scroll
         // Where there is less room, what says least gives way.
         let narrow = picture(&mut state, 62, 16);
         assert_eq!(narrow.lines().nth(1), Some("     %Ir     Ir/s   I1mr/s function (file)"));
+        // Numbers are never cut.
+        let narrower = picture(&mut state, 30, 16);
+        assert_eq!(narrower.lines().nth(2), Some("    77.9    1.80G std::sort<in"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use callgrind_control_protocol::{ActiveFunction, Activity};
 
 /// A number of `cost` in so many microseconds, by the second: three digits, and k, M, G or T.
-pub(super) fn rate(cost: u64, micros: u64) -> String {
+pub(crate) fn rate(cost: u64, micros: u64) -> String {
     if micros == 0 {
         return "-".to_owned();
     }
@@ -28,7 +28,7 @@ pub(super) fn rate(cost: u64, micros: u64) -> String {
 }
 
 /// A share of all, in percent.
-pub(super) fn share(part: u64, all: u64) -> String {
+pub(crate) fn share(part: u64, all: u64) -> String {
     if all == 0 {
         return "-".to_owned();
     }
@@ -37,7 +37,7 @@ pub(super) fn share(part: u64, all: u64) -> String {
 
 /// The events that are shown where at most `most` have room: instructions, that which functions are sorted by, then misses and
 /// mispredictions, then others; in the order of the run.
-pub(super) fn columns(activity: &Activity, by: &str, most: usize) -> Vec<usize> {
+pub(crate) fn columns(activity: &Activity, by: &str, most: usize) -> Vec<usize> {
     let events = &activity.events;
     let is_miss = |event: &str| event.contains("mr") || event.contains("mw") || event == "Bcm" || event == "Bim";
     let rank = |at: usize| match events[at].as_str() {
@@ -54,7 +54,7 @@ pub(super) fn columns(activity: &Activity, by: &str, most: usize) -> Vec<usize> 
 }
 
 /// The cells of a function: its share of the event that functions are sorted by, its rates, and its names.
-pub(super) fn cells(activity: &Activity, function: &ActiveFunction, columns: &[usize], by: usize) -> Vec<String> {
+pub(crate) fn cells(activity: &Activity, function: &ActiveFunction, columns: &[usize], by: usize) -> Vec<String> {
     let cost = |at: usize| function.cost.get(at).copied().unwrap_or(0);
     let all = activity.total.get(by).copied().unwrap_or(0);
     let rates = columns.iter().map(|&at| rate(cost(at), activity.micros));
@@ -62,7 +62,7 @@ pub(super) fn cells(activity: &Activity, function: &ActiveFunction, columns: &[u
 }
 
 /// Function and file.
-pub(super) fn name(function: &ActiveFunction) -> String {
+pub(crate) fn name(function: &ActiveFunction) -> String {
     match function.file.as_str() {
         "" | "???" => function.name.clone(),
         file => format!("{} ({})", function.name, file.rsplit('/').next().unwrap_or(file)),
@@ -70,12 +70,13 @@ pub(super) fn name(function: &ActiveFunction) -> String {
 }
 
 /// The number of the event that functions are sorted by.
-pub(super) fn sorted_by(activity: &Activity, by: &str) -> usize {
+pub(crate) fn sorted_by(activity: &Activity, by: &str) -> usize {
     activity.events.iter().position(|event| event == by).unwrap_or(0)
 }
 
-/// One look at a run, as text.
-pub(super) fn text(pid: u32, activity: &Activity, by: &str) -> String {
+/// One look at run `pid`, as text: a line about it, its threads, and its functions by event `by`, rates by the second.
+#[must_use]
+pub fn text(pid: u32, activity: &Activity, by: &str) -> String {
     let (columns, by) = (columns(activity, by, usize::MAX), sorted_by(activity, by));
     let mut text = format!(
         "PID {pid}: {} instructions/s over {} ms, {} functions known\n",

@@ -5,22 +5,22 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// See the module's description.
 #[derive(Clone, Debug)]
-pub(super) struct State {
+pub(crate) struct State {
     pid: u32,
     command: String,
     wanted: ActivityRequest,
-    pub(super) activity: Option<Activity>,
+    pub(crate) activity: Option<Activity>,
     /// The first function that is shown.
-    pub(super) first: usize,
+    pub(crate) first: usize,
     paused: bool,
     /// The text that is being typed, if one is.
     typed: Option<String>,
-    pub(super) threads: bool,
+    pub(crate) threads: bool,
 }
 
 impl State {
     /// Nothing is known yet of process `pid`, which runs `command`.
-    pub(super) fn new(pid: u32, command: &str, wanted: ActivityRequest) -> Self {
+    pub(crate) fn new(pid: u32, command: &str, wanted: ActivityRequest) -> Self {
         Self {
             pid,
             command: command.to_owned(),
@@ -33,30 +33,30 @@ impl State {
         }
     }
 
-    pub(super) fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.pid
     }
 
-    pub(super) fn command(&self) -> &str {
+    pub(crate) fn command(&self) -> &str {
         &self.command
     }
 
-    pub(super) fn is_paused(&self) -> bool {
+    pub(crate) fn is_paused(&self) -> bool {
         self.paused
     }
 
     /// What is to be asked next.
-    pub(super) fn wanted(&self) -> ActivityRequest {
+    pub(crate) fn wanted(&self) -> ActivityRequest {
         self.wanted.clone()
     }
 
     /// The event that functions are sorted by.
-    pub(super) fn by(&self) -> &str {
+    pub(crate) fn by(&self) -> &str {
         &self.wanted.by
     }
 
     /// What the last line says.
-    pub(super) fn footer(&self) -> String {
+    pub(crate) fn footer(&self) -> String {
         if let Some(typed) = &self.typed {
             return format!("show names with: {typed}_   (Enter: do, Esc: do not)");
         }
@@ -69,7 +69,7 @@ impl State {
     }
 
     /// The run has answered.
-    pub(super) fn take(&mut self, activity: Activity) {
+    pub(crate) fn take(&mut self, activity: Activity) {
         self.wanted.since = activity.snapshot;
         // Of a pause nothing is shown; what came meanwhile is in the next answer.
         if !self.paused {
@@ -78,7 +78,7 @@ impl State {
     }
 
     /// A key was pressed. Whether that is the end.
-    pub(super) fn key(&mut self, key: KeyEvent) -> bool {
+    pub(crate) fn key(&mut self, key: KeyEvent) -> bool {
         if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
             return true;
         }
