@@ -12,6 +12,7 @@ mod blocks;
 pub mod distances;
 mod images;
 pub mod report;
+pub mod sharing;
 pub mod streams;
 
 use std::collections::BTreeMap;
@@ -112,6 +113,17 @@ pub struct Miss {
     pub access: Access,
     /// It is one of the last level, too.
     pub last_level: bool,
+}
+
+/// What lies at an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lying {
+    /// The number of the object.
+    pub object: u32,
+    /// Where the block or the variable begins; else the line.
+    pub start: u64,
+    /// Addresses around it of which the same is to be said.
+    pub known: Range<u64>,
 }
 
 /// What was found of a process's objects.
@@ -286,6 +298,38 @@ impl Objects {
             let key = streams::Key { object: number, site, access };
             streams.missed(key, streams::Miss { addr, size, place, last_level });
         }
+    }
+
+    /// Wants to know where blocks come and go from here on: [`Objects::changes`].
+    pub fn watch(&mut self) {
+        self.blocks.watch();
+    }
+
+    /// Where blocks have come or gone since the last time.
+    pub fn changes(&mut self) -> impl Iterator<Item = Range<u64>> {
+        self.blocks.changes()
+    }
+
+    /// What lies at an address of `line` that the instruction at `site` accesses.
+    pub fn lies(&mut self, images: &Images, addr: u64, line: Range<u64>, site: Site) -> Lying {
+        let (block, around) = self.blocks.around(addr);
+        if let Some((object, start)) = block {
+            return Lying { object, start, known: around };
+        }
+        let (object, place) = self.other(images, addr, site);
+        let within = |place: Range<u64>| around.start.max(place.start)..around.end.min(place.end);
+        if let Some(place) = place {
+            return Lying { object, start: place.start, known: within(place) };
+        }
+        // What has no place is told from others by its line. Several kinds of it may lie there.
+        let stack = |place: &Range<u64>| self.stacks.iter().find(|(start, (end, _))| **start < place.end && place.start < *end);
+        let whole = match stack(&line) {
+            _ if images.any(&line) => false,
+            Some((start, (end, _))) => *start <= line.start && line.end <= *end,
+            None => true,
+        };
+        let known = if whole { within(line.clone()) } else { addr..addr.saturating_add(1) };
+        Lying { object, start: line.start, known }
     }
 
     /// The object that is none of blocks, and where it lies if that is known.

@@ -29,6 +29,12 @@ struct Mapped {
 pub struct Images(Vec<Mapped>);
 
 impl Images {
+    /// Whether an image has any of these addresses.
+    #[must_use]
+    pub fn any(&self, place: &Range<u64>) -> bool {
+        self.0.iter().any(|m| m.start < place.end && place.start < m.end)
+    }
+
     /// The image that has an address, the number of what is there, and where that lies.
     #[must_use]
     pub fn find(&self, addr: u64) -> Option<(&Arc<Image>, usize, Range<u64>)> {
