@@ -322,7 +322,8 @@ impl Objects {
             return Lying { object, start: place.start, known: within(place) };
         }
         // What has no place is told from others by its line. Several kinds of it may lie there.
-        let stack = |place: &Range<u64>| self.stacks.iter().find(|(start, (end, _))| **start < place.end && place.start < *end);
+        let stack =
+            |place: &Range<u64>| self.stacks.iter().find(|(start, (end, _))| **start < place.end && place.start < *end);
         let whole = match stack(&line) {
             _ if images.any(&line) => false,
             Some((start, (end, _))) => *start <= line.start && line.end <= *end,

@@ -27,7 +27,7 @@ pub const NO_OBJECT: u32 = u32::MAX;
 /// The longest line whose bytes are told apart.
 pub const MOST: u32 = 64;
 
-/// So many places in code are kept of those that use a line in the same way: the first ones.
+/// So many places in code are kept of those at which a thread uses what lies in a line.
 pub const SITES: usize = 4;
 
 /// Sets of a thread's table, and ways of each.

@@ -147,7 +147,11 @@ impl Blocks {
 
     /// Whatever was carved out of a pool is of another one.
     pub(super) fn pool_moved(&mut self, from: u64, to: u64) {
-        self.carved.blocks.values_mut().filter(|block| from != 0 && block.pool == from).for_each(|block| block.pool = to);
+        self.carved
+            .blocks
+            .values_mut()
+            .filter(|block| from != 0 && block.pool == from)
+            .for_each(|block| block.pool = to);
     }
 
     /// A block, one that was carved out if there is such a one, has another size. Returns its object, and its bytes before.
@@ -388,7 +392,10 @@ mod tests {
                 let expected = twin.find(at);
                 let (found, around) = blocks.around(at);
                 assert_eq!(found, expected, "at {at}");
-                assert!(around.contains(&at) && around.clone().all(|n| n >= 600 || twin.find(n) == expected), "at {at}");
+                assert!(
+                    around.contains(&at) && around.clone().all(|n| n >= 600 || twin.find(n) == expected),
+                    "at {at}"
+                );
                 assert_eq!(blocks.find(at).map(|(object, block)| (object, block.start)), expected, "at {at}");
                 hits[usize::from(twin.bytes[1][at as usize].is_some_and(|n| twin.blocks[n].there))] +=
                     u32::from(expected.is_some());

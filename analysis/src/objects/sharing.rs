@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use cg_format::mem::sharing::SharingHead;
 use cg_sim::sharing::{self, NO_OBJECT, Place, Touch};
 use grind_trace::Done;
 use grind_trace::every::Touched;
@@ -112,7 +113,8 @@ impl Sharing {
     #[must_use]
     pub fn found(self, site: impl Fn(u32) -> Site) -> Found {
         let found = self.lines.found();
-        let uses = |row: &sharing::Row| row.uses.iter().map(|used| used.sites.iter().map(|n| site(*n)).collect()).collect();
+        let uses =
+            |row: &sharing::Row| row.uses.iter().map(|used| used.sites.iter().map(|n| site(*n)).collect()).collect();
         let sites = found.rows.iter().map(uses).collect();
         Found { found, sites }
     }
@@ -125,4 +127,19 @@ pub struct Found {
     pub found: sharing::Found,
     /// For each use of each row the instructions.
     pub sites: Vec<Vec<Vec<Site>>>,
+}
+
+impl Found {
+    /// What the first line of a file says of them; rows are counted when it is finished.
+    #[must_use]
+    pub fn head(&self) -> SharingHead {
+        let (line, threads, others) = (self.found.line.into(), self.found.threads as u64, self.found.others);
+        SharingHead { line, threads, others, ..SharingHead::default() }
+    }
+
+    /// The reads of an object's lines that are shared falsely, the writes, and the same of those shared truly.
+    #[must_use]
+    pub fn of_object(&self, number: usize) -> [u64; 4] {
+        u32::try_from(number).ok().and_then(|n| self.found.objects.get(&n)).copied().unwrap_or_default()
+    }
 }

@@ -80,11 +80,7 @@ pub(super) struct Every {
 
 impl Every {
     /// Nothing has been accessed so far.
-    pub(super) fn new(
-        distances: Option<Wanted>,
-        sharing: Option<Sharing>,
-        caches: Option<Geometries>,
-    ) -> Self {
+    pub(super) fn new(distances: Option<Wanted>, sharing: Option<Sharing>, caches: Option<Geometries>) -> Self {
         let line = distances.map_or(0, |wanted| wanted.line);
         let most = caches.as_ref().map_or(line, Geometries::min_line).min(u32::from(u16::MAX)) as u16;
         let (threads, tallies) = (HashMap::new(), Tallies::default());

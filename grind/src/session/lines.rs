@@ -101,7 +101,7 @@ impl Runner<'_> {
         let pid = report.pid;
         let found = self.findings.take(pid);
         let Profiles { all, named } = self.profiles_of_lines(report, &found);
-        let asked = self.watchers.is_some() || found.distances.is_some();
+        let asked = self.watchers.is_some() || found.distances.is_some() || found.sharing.is_some();
         let objects = asked.then(|| self.objects(report, &found));
         if self.options.verbosity > 1 {
             for warning in self.symbolizer.warnings() {
