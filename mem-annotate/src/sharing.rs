@@ -121,7 +121,11 @@ impl Sharing {
             out,
             "Lines of {line} bytes that a thread wrote while another one that uses them lived ({threads} threads)\n"
         )?;
-        table(out, &rows)?;
+        match (&self.rows, rows.is_empty() && self.hidden == 0) {
+            (_, false) => table(out, &rows)?,
+            (Rows::Differences(_), true) => writeln!(out, "Nothing is different")?,
+            (_, true) => writeln!(out, "There is none")?,
+        }
         if self.hidden > 0 {
             writeln!(out, "\n{} more below the threshold", thousands(self.hidden as i128))?;
         }
@@ -408,6 +412,11 @@ mod tests {
         let text = printed(&differs, &after);
         assert!(text.contains("\n   -1  -2,000  -500,000  FALSE  counts\n"), "{text}");
         assert!(text.contains("\n    1       0         2  true   counts\n"), "{text}");
+        let same = Sharing::new(Some(&after), &after, 0.0).expect("shared lines");
+        assert!(printed(&same, &after).ends_with("(3 threads)\n\nNothing is different\n\n"));
+        let none = mem(Vec::new());
+        let all = Sharing::new(None, &none, 0.0).expect("the question");
+        assert!(printed(&all, &none).ends_with("\n\nThere is none\n\n"));
         let nothing = Sharing::new(Some(&Mem::default()), &after, 0.0).expect("shared lines");
         assert!(printed(&nothing, &after).starts_with("Only one of the files"));
         assert!(Sharing::new(None, &Mem::default(), 0.0).is_none());
