@@ -2,8 +2,7 @@
 //! one processor's cache to the other's, whether or not the two use the same bytes: with the same ones it is truly shared, with
 //! other ones falsely.
 //!
-//! No order of accesses is asked for, so what is found is the same in every run of a program that is. Time is just the births and
-//! ends of threads: two threads *meet* in a line if each has used it, from its first access to its last one, while the other one
+//! No order of accesses of different threads is asked for. Time is just the births and ends of threads: two threads *meet* in a line if each has used it, from its first access to its last one, while the other one
 //! lived. So what a thread prepares before another one begins, or reads when that has ended, is not shared; and what is accessed
 //! while there is one thread only is left out. A line's accesses are taken together until [`Sharing::close`] says that something
 //! else lies there from then on.
