@@ -10,7 +10,6 @@
 
 mod blocks;
 pub mod distances;
-mod images;
 pub mod report;
 pub mod sharing;
 pub mod streams;
@@ -19,7 +18,6 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use grind_symbols::Data;
 use grind_trace::objects::{Allocating, Allocator, Event};
 use grind_trace::{
     ALLOCATOR_CALLED, ALLOCATOR_RETURNED, CALLED_WORDS, CARVED_WORDS, DIED_WORDS, OBJECT_CARVED, OBJECT_DIED,
@@ -30,7 +28,7 @@ use grind_types::hash::Map;
 
 use blocks::Blocks;
 use cg_format::mem::streams::Access;
-pub use images::{Image, Images, Reader};
+pub use grind_names::images::{Image, Images, Reader};
 
 /// A place in code: its module, as an index into the report's, and its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -371,13 +369,4 @@ fn gone(found: &mut [(Object, Tally)], (object, bytes): (u32, u64)) {
 
 fn word(low: u32, high: u32) -> u64 {
     u64::from(low) | u64::from(high) << 32
-}
-
-/// The data objects of a file, under the name by which the kernel shows it.
-#[derive(Debug)]
-pub struct Named {
-    /// The file.
-    pub path: std::path::PathBuf,
-    /// Its data objects.
-    pub data: Data,
 }

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use grind_analysis::glob::Pattern;
+use cg_cli::glob::Pattern;
 use grind_names::mapped;
 use grind_symbols::{Options, demangle};
 use grind_trace::objects::Allocator;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use grind_analysis::expand::{Sequence, Template};
+use cg_cli::expand::{Sequence, Template};
 
 use crate::progress::Line;
 

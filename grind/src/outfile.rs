@@ -8,7 +8,7 @@ use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use grind_analysis::expand::Template;
+use cg_cli::expand::Template;
 use nix::libc;
 use nix::unistd::{AccessFlags, access};
 

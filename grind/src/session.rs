@@ -14,14 +14,14 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::allocators::Watchers;
+use cg_cli::expand::Sequence;
+use cg_cli::saved::Saved;
 use cg_format::cachegrind::Profile;
 use grind_analysis::broken;
 use grind_analysis::callgrind::boundaries::Boundaries;
 use grind_analysis::callgrind::dump_service::DumpService;
 use grind_analysis::cycles::Cycles;
 use grind_analysis::dump;
-use grind_analysis::expand::Sequence;
-use grind_analysis::saved::Saved;
 use grind_analysis::simulator::Findings;
 use grind_names::made::Registry;
 use grind_names::symbolizer::Symbolizer;

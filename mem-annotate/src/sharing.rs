@@ -12,7 +12,7 @@ use cg_format::mem::sharing::{Shared, SharedUse, SharingHead, Which};
 use cg_format::mem::{Kind, Mem, UNKNOWN};
 
 use crate::source::Sources;
-use crate::text::thousands;
+use cg_format::show::commas as thousands;
 
 /// What two files differ in: lines of the same objects that are shared in the same way.
 #[derive(Clone, Debug, PartialEq, Eq)]

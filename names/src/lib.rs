@@ -1,9 +1,10 @@
 //! Names for addresses of a process: of mapped files by debug information ([`symbolizer`], [`source`]), of code that it made while it ran
-//! by what it says of that itself ([`made`]). Files are those that the engine has opened ([`mapped`]), never others of the same
+//! by what it says of that itself ([`made`]); where variables of files lie ([`images`]). Files are those that the engine has opened ([`mapped`]), never others of the same
 //! name. What is counted, and what profiles are made of it, is not known here; whatever a file holds, it costs names only.
 
 #![forbid(unsafe_code)]
 
+pub mod images;
 pub mod made;
 pub mod mapped;
 pub mod source;

@@ -15,8 +15,8 @@ use cg_format::callgrind::{EventSet, SystemTime, WriteOptions};
 use cg_format::events::Caches;
 use grind_session::AtStart;
 
-use crate::expand::Template;
-use crate::glob::Pattern;
+use cg_cli::expand::Template;
+use cg_cli::glob::Pattern;
 
 /// What one option wants of the functions that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

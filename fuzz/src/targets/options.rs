@@ -8,12 +8,12 @@ use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 
+use cg_cli::expand::Sequence;
 use grind::options::callgrind;
 use grind::options::sources::{self, Names, Source};
 use grind::options::table::{OPTIONS, Opt};
 use grind::options::value::Kind;
 use grind::options::{LogTarget, Options, Request, UsageError, parse};
-use grind_analysis::expand::Sequence;
 
 use crate::mutate::Random;
 use crate::{Target, limits};

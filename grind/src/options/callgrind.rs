@@ -7,9 +7,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
+use cg_cli::expand::Template;
 use cg_format::callgrind::SystemTime;
 use grind_analysis::callgrind::settings::{CacheUse, Change, Settings};
-use grind_analysis::expand::Template;
 use grind_session::AtStart;
 
 use super::levels;

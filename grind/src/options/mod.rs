@@ -17,10 +17,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use crate::allocators::AllocFn;
+use cg_cli::expand::Template;
+use cg_cli::glob::Pattern;
 use cg_sim::host::Given;
 use grind_analysis::callgrind::settings::Settings;
-use grind_analysis::expand::Template;
-use grind_analysis::glob::Pattern;
 use grind_isa::cpuid::CpuModel;
 use grind_session::Beside;
 use grind_symbols::Inlined;

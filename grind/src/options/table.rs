@@ -8,8 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use crate::allocators::AllocFn;
-use grind_analysis::expand::Template;
-use grind_analysis::glob::Pattern;
+use cg_cli::expand::Template;
+use cg_cli::glob::Pattern;
 use grind_isa::cpuid::CpuModel;
 use grind_session::Beside;
 

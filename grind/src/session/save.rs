@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use cg_cli::saved::{Saved, save_text};
 use cg_format::cachegrind::Profile;
 use cg_format::mem::Mem;
 use grind_analysis::broken;
@@ -11,7 +12,6 @@ use grind_analysis::callgrind::summary;
 use grind_analysis::contexts::{self, Named};
 use grind_analysis::dump;
 use grind_analysis::objects;
-use grind_analysis::saved::{Saved, save_text};
 use grind_analysis::simulator::Found;
 use grind_session::{Notice, ProcessReport, Session as _};
 

@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use cg_cli::launcher::LAUNCHERS;
+use crate::launcher::LAUNCHERS;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
