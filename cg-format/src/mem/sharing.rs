@@ -89,6 +89,9 @@ pub struct SharedUse {
     pub places: Vec<SourceLine>,
 }
 
+/// An object, a thread, bytes that it has read and written.
+type UseKey<'a> = (Option<usize>, u64, &'a [(u64, u64)], &'a [(u64, u64)]);
+
 /// A line of the source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SourceLine {
@@ -129,7 +132,7 @@ impl Shared {
     }
 
     /// What rows are ordered and told apart by.
-    fn key(&self) -> (Which, Vec<(Option<usize>, u64, &[(u64, u64)], &[(u64, u64)])>) {
+    fn key(&self) -> (Which, Vec<UseKey<'_>>) {
         (self.which, self.uses.iter().map(|u| (u.object, u.thread, &*u.read, &*u.written)).collect())
     }
 
