@@ -69,7 +69,7 @@ impl Twin {
         let mut lies = (0, 0);
         for n in 0..u64::from(touch.size.max(1)) {
             let byte = touch.addr + n;
-            if n == 0 || byte % self.line == 0 {
+            if n == 0 || byte.is_multiple_of(self.line) {
                 let place = place(byte);
                 lies = (place.object, place.start);
                 self.accesses += 1;

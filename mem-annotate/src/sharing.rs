@@ -112,7 +112,7 @@ impl Sharing {
             Rows::OneSided => return writeln!(out, "Only one of the files has shared lines: they are not compared\n"),
             Rows::Each(rows) => rows.iter().flat_map(|n| said(&mem.sharing[*n], mem, *line, sources)).collect(),
             Rows::Differences(rows) => {
-                let counts = |row: &Difference| row.counts.map(|n| thousands(n)).map(Some);
+                let counts = |row: &Difference| row.counts.map(thousands).map(Some);
                 let of = |row: &Difference| Said { counts: counts(row), text: title(row.which, &row.names) };
                 rows.iter().map(of).collect::<Vec<Said>>()
             }
