@@ -19,7 +19,7 @@ use grind_types::{MappedFile, Module};
 
 use crate::counts::CountTable;
 use crate::cycles::Cycles;
-use crate::saved::{Saved, save_text};
+use cg_cli::saved::{Saved, save_text};
 
 /// Which object an instruction belongs to. Several mappings of a file are one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

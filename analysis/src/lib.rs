@@ -14,6 +14,4 @@ pub mod counts;
 pub mod cycles;
 pub mod dump;
 pub mod objects;
-pub mod reason;
-pub mod saved;
 pub mod simulator;

@@ -10,15 +10,14 @@
 
 mod blocks;
 pub mod distances;
-mod images;
 pub mod report;
+pub mod sharing;
 pub mod streams;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use grind_symbols::Data;
 use grind_trace::objects::{Allocating, Allocator, Event};
 use grind_trace::{
     ALLOCATOR_CALLED, ALLOCATOR_RETURNED, CALLED_WORDS, CARVED_WORDS, DIED_WORDS, OBJECT_CARVED, OBJECT_DIED,
@@ -29,7 +28,7 @@ use grind_types::hash::Map;
 
 use blocks::Blocks;
 use cg_format::mem::streams::Access;
-pub use images::{Image, Images, Reader};
+pub use grind_names::images::{Image, Images, Reader};
 
 /// A place in code: its module, as an index into the report's, and its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -112,6 +111,17 @@ pub struct Miss {
     pub access: Access,
     /// It is one of the last level, too.
     pub last_level: bool,
+}
+
+/// What lies at an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lying {
+    /// The number of the object.
+    pub object: u32,
+    /// Where the block or the variable begins; else the line.
+    pub start: u64,
+    /// Addresses around it of which the same is to be said.
+    pub known: Range<u64>,
 }
 
 /// What was found of a process's objects.
@@ -288,6 +298,39 @@ impl Objects {
         }
     }
 
+    /// Wants to know where blocks come and go from here on: [`Objects::changes`].
+    pub fn watch(&mut self) {
+        self.blocks.watch();
+    }
+
+    /// Where blocks have come or gone since the last time.
+    pub fn changes(&mut self) -> impl Iterator<Item = Range<u64>> {
+        self.blocks.changes()
+    }
+
+    /// What lies at an address of `line` that the instruction at `site` accesses.
+    pub fn lies(&mut self, images: &Images, addr: u64, line: Range<u64>, site: Site) -> Lying {
+        let (block, around) = self.blocks.around(addr);
+        if let Some((object, start)) = block {
+            return Lying { object, start, known: around };
+        }
+        let (object, place) = self.other(images, addr, site);
+        let within = |place: Range<u64>| around.start.max(place.start)..around.end.min(place.end);
+        if let Some(place) = place {
+            return Lying { object, start: place.start, known: within(place) };
+        }
+        // What has no place is told from others by its line. Several kinds of it may lie there.
+        let stack =
+            |place: &Range<u64>| self.stacks.iter().find(|(start, (end, _))| **start < place.end && place.start < *end);
+        let whole = match stack(&line) {
+            _ if images.any(&line) => false,
+            Some((start, (end, _))) => *start <= line.start && line.end <= *end,
+            None => true,
+        };
+        let known = if whole { within(line.clone()) } else { addr..addr.saturating_add(1) };
+        Lying { object, start: line.start, known }
+    }
+
     /// The object that is none of blocks, and where it lies if that is known.
     fn other(&mut self, images: &Images, addr: u64, site: Site) -> (u32, Option<Range<u64>>) {
         if let Some((image, n, place)) = images.find(addr) {
@@ -326,13 +369,4 @@ fn gone(found: &mut [(Object, Tally)], (object, bytes): (u32, u64)) {
 
 fn word(low: u32, high: u32) -> u64 {
     u64::from(low) | u64::from(high) << 32
-}
-
-/// The data objects of a file, under the name by which the kernel shows it.
-#[derive(Debug)]
-pub struct Named {
-    /// The file.
-    pub path: std::path::PathBuf,
-    /// Its data objects.
-    pub data: Data,
 }

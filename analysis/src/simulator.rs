@@ -24,7 +24,7 @@ use grind_types::{Module, Query};
 
 use crate::contexts::Reuse;
 use crate::counts::EventCounts;
-use crate::objects::{self, Images, Miss, Objects, Reader, distances};
+use crate::objects::{self, Images, Miss, Objects, Reader, distances, sharing};
 
 /// What was found of one instruction: misses, mispredictions, and accesses that only the trace knows.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +52,8 @@ pub struct Found {
     pub objects: objects::Found,
     /// After how many other lines lines were accessed again, if that was asked for.
     pub distances: Option<distances::Found>,
+    /// Lines that threads shared, if that was asked for.
+    pub sharing: Option<sharing::Found>,
 }
 
 /// What was found of processes that have ended, by process.
@@ -173,6 +175,8 @@ pub struct Simulator {
     streams: bool,
     /// Every access is told, for this.
     distances: Option<distances::Wanted>,
+    /// The same for lines that threads share, of so many bytes.
+    sharing: Option<u32>,
 }
 
 impl Simulator {
@@ -191,6 +195,7 @@ impl Simulator {
             images: None,
             streams: false,
             distances: None,
+            sharing: None,
         };
         (simulator, findings)
     }
@@ -212,6 +217,15 @@ impl Simulator {
         self.distances = wanted;
     }
 
+    /// Every access, and when threads begin, is told: finds which lines of so many bytes they share.
+    pub fn find_sharing(&mut self, line: Option<u32>) {
+        self.sharing = line;
+    }
+
+    fn hears_all(&self) -> bool {
+        self.distances.is_some() || self.sharing.is_some()
+    }
+
     /// Forked processes have nothing of what was found before they were created.
     pub fn forks_count_anew(&mut self) {
         self.anew = true;
@@ -220,6 +234,7 @@ impl Simulator {
 
 impl Sink for Simulator {
     fn sites(&mut self, space: SpaceId, sites: &[Site], specials: &[Special]) {
+        let all = self.hears_all();
         let to = self.spaces.entry(space).or_default();
         let most = self.geometries.as_ref().map_or(u32::MAX, Geometries::min_line).min(u32::from(u16::MAX)) as u16;
         to.hot.extend(sites.iter().map(|s| {
@@ -233,7 +248,7 @@ impl Sink for Simulator {
             };
             Hot { addr: s.addr.0, size, kind }
         }));
-        if self.distances.is_some() {
+        if all {
             to.told.extend(sites.iter().map(|s| Told::new(s.kind, s.len)));
         }
         to.all.extend_from_slice(sites);
@@ -258,7 +273,10 @@ impl Sink for Simulator {
         }
         let line = self.geometries.as_ref().filter(|_| self.streams).map(|g| g.d1.line());
         let of = || line.map_or_else(Objects::default, |line| Objects::with_streams(line.into()));
-        let objects = self.images.is_some().then(|| Box::new(of()));
+        let mut objects = self.images.is_some().then(|| Box::new(of()));
+        let sharing = self.sharing.map(|line| sharing::Sharing::new(line, pid));
+        objects.iter_mut().filter(|_| sharing.is_some()).for_each(|objects| objects.watch());
+        let all = self.hears_all();
         self.processes.insert(
             pid,
             Process {
@@ -269,7 +287,7 @@ impl Sink for Simulator {
                 second: Vec::new(),
                 rare: HashMap::new(),
                 seen: HashSet::new(),
-                every: self.distances.map(|wanted| Box::new(every::Every::new(wanted, self.geometries))),
+                every: all.then(|| Box::new(every::Every::new(self.distances, sharing, self.geometries))),
                 contexts: None,
             },
         );
@@ -278,6 +296,8 @@ impl Sink for Simulator {
     fn mapped(&mut self, space: SpaceId, modules: &[Module]) {
         if let Some(reader) = &mut self.images {
             self.spaces.entry(space).or_default().images = reader.of(modules);
+            let of_space = self.processes.values_mut().filter(|p| p.space == space);
+            of_space.filter_map(|p| p.every.as_mut()).for_each(|every| every.mapped());
         }
     }
 
@@ -349,6 +369,11 @@ impl Sink for Simulator {
         }
     }
 
+    fn thread_born(&mut self, pid: i32, tid: i32) {
+        let every = self.processes.get_mut(&pid).and_then(|p| p.every.as_mut());
+        every.into_iter().for_each(|every| every.thread_born(tid));
+    }
+
     fn thread_ended(&mut self, pid: i32, tid: i32) {
         if let Some(p) = self.processes.get_mut(&pid) {
             p.seen.remove(&tid);
@@ -363,7 +388,7 @@ impl Sink for Simulator {
         }
     }
 
-    /// Tells what was found so far, but for objects and distances: those are told at the end.
+    /// Tells what was found so far, but for objects, distances and sharing: those are told at the end.
     fn asked(&mut self, pid: i32, _tid: i32, _ask: &Query) {
         let Some(p) = self.processes.get(&pid) else { return };
         let Some(sites) = self.spaces.get(&p.space) else { return };
@@ -375,13 +400,16 @@ impl Sink for Simulator {
         let Some(sites) = self.spaces.get(&p.space) else { return };
         let mut found = p.found(sites);
         found.objects = p.objects.map(|objects| objects.found()).unwrap_or_default();
-        found.distances = p.every.map(|every| every.found(&sites.all));
+        if let Some(mut every) = p.every {
+            found.distances = every.found(&sites.all);
+            found.sharing = every.shared(&sites.all);
+        }
         self.findings.put(pid, found);
     }
 }
 
 impl Process {
-    /// What was found, but for objects and distances.
+    /// What was found, but for objects, distances and sharing.
     fn found(&self, sites: &Sites) -> Found {
         let p = self;
         let mut found = Vec::new();

@@ -1,4 +1,5 @@
-//! Manners that the programs share: spellings of options, `s/old/new/`, input, colour, exit codes, manuals.
+//! Manners that the programs share: spellings of options, `s/old/new/`, wildcards, names of files with `%p`, input, where output gets to,
+//! colour, exit codes, manuals.
 //!
 //! A program keeps what it computes and how it looks; everything that should feel the same in all of them is here, once: that
 //! of processes is a report of two of them. Nothing else here knows what a profile means.
@@ -20,7 +21,9 @@ pub mod paths;
 pub mod processes;
 pub mod progress;
 pub mod rank;
+pub mod reason;
 pub mod rename;
+pub mod saved;
 pub mod source_map;
 pub mod source_text;
 pub mod substitute;

@@ -1,5 +1,5 @@
 //! The file of a run's data objects (`mem.out`): JSON lines, one object a line, behind a line that says what the run was, and before
-//! those of the streams and of stack distances, if they were asked for.
+//! those of the streams, of stack distances and of lines that threads share, if they were asked for.
 //!
 //! Every data miss of the run is a miss of exactly one object, so the objects' misses sum to the totals of the first line; and of one
 //! stream, but for those that the first line counts. The reader asks for that: a file that was cut off, or put together from
@@ -8,6 +8,7 @@
 
 pub mod fold;
 pub mod reuse;
+pub mod sharing;
 pub mod streams;
 
 use std::io::{self, BufRead, Write};
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::cachegrind::Profile;
 use crate::count::TooLarge;
 use reuse::{Reuse, ReuseHead};
+use sharing::{Shared, SharingHead};
 use streams::Stream;
 
 /// The version of the format that is written, and the newest that is read.
@@ -84,6 +86,9 @@ pub struct Head {
     /// What is said of the stack distances behind those, if they were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reuse: Option<ReuseHead>,
+    /// What is said of shared lines behind those, if they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sharing: Option<SharingHead>,
 }
 
 /// What the first line says of streams.
@@ -150,6 +155,8 @@ pub struct Mem {
     pub streams: Vec<Stream>,
     /// Stack distances, by file, line and function.
     pub reuse: Vec<Reuse>,
+    /// Lines that threads share.
+    pub sharing: Vec<Shared>,
 }
 
 /// Why a file is none of data objects.
@@ -187,6 +194,13 @@ pub enum Error {
         /// The accesses of the first line.
         total: u64,
     },
+    /// The accesses of all shared lines are not those that the first line tells of.
+    Sharing {
+        /// What they sum to.
+        sum: u64,
+        /// Reads and writes of the first line.
+        total: u64,
+    },
 }
 
 impl std::fmt::Display for Error {
@@ -202,6 +216,9 @@ impl std::fmt::Display for Error {
             }
             Self::Distances { sum, total } => {
                 write!(f, "incomplete: all distances are of {sum} accesses, but the file's total is {total}")
+            }
+            Self::Sharing { sum, total } => {
+                write!(f, "incomplete: all shared lines have {sum} accesses, but the file's total is {total}")
             }
         }
     }
@@ -248,6 +265,12 @@ impl Mem {
         }
         self.streams.sort_by(|a, b| (a.object, &a.file, a.line).cmp(&(b.object, &b.file, b.line)));
         self.finish_distances();
+        for used in self.sharing.iter_mut().flat_map(|row| &mut row.uses) {
+            used.object = used.object.map(|n| to.get(n).copied().unwrap_or(n));
+        }
+        if let Some(head) = &mut self.head.sharing {
+            sharing::finish(head, &mut self.sharing);
+        }
         self.head.objects = self.objects.len();
         if let Some(head) = &mut self.head.streams {
             head.count = self.streams.len();
@@ -295,6 +318,10 @@ impl Mem {
             serde_json::to_writer(&mut *out, row)?;
             out.write_all(b"\n")?;
         }
+        for row in &self.sharing {
+            serde_json::to_writer(&mut *out, row)?;
+            out.write_all(b"\n")?;
+        }
         Ok(())
     }
 
@@ -308,7 +335,7 @@ impl Mem {
         if head.version == 0 || head.version > VERSION {
             return Err(lines.wrong(format!("version {} is not known, only up to {VERSION}", head.version)));
         }
-        if head.events.is_empty() && (head.objects > 0 || head.reuse.is_none())
+        if head.events.is_empty() && (head.objects > 0 || head.reuse.is_none() && head.sharing.is_none())
             || head.totals.len() != head.events.len()
         {
             return Err(lines.wrong("there must be a total for each event"));
@@ -335,13 +362,14 @@ impl Mem {
             None => Vec::new(),
         };
         let reuse = head.reuse.as_ref().map(|of| lines.distances(of)).transpose()?.unwrap_or_default();
+        let sharing = head.sharing.as_ref().map(|of| lines.sharing(of, objects.len())).transpose()?.unwrap_or_default();
         if lines.next::<serde::de::IgnoredAny>()?.is_some() {
             return Err(lines.wrong("the first line does not speak of this one"));
         }
         if objects.len() < head.objects {
             return Err(lines.wrong(format!("of {} objects there are {}", head.objects, objects.len())));
         }
-        Ok(Self { head, objects, streams, reuse })
+        Ok(Self { head, objects, streams, reuse, sharing })
     }
 
     /// The objects as a profile, in which they are functions: each at the file and the line of what has allocated it.
@@ -420,6 +448,28 @@ impl Lines<'_> {
         Ok(rows)
     }
 
+    /// All rows of shared lines, in a file of so many objects.
+    fn sharing(&mut self, of: &SharingHead, objects: usize) -> Result<Vec<Shared>, Error> {
+        if !of.line.is_power_of_two() || of.line > sharing::LONGEST {
+            return Err(self.wrong("bytes of such a line are not told apart"));
+        }
+        let total = of.reads.checked_add(of.writes).ok_or_else(|| self.wrong("counts are too large"))?;
+        let mut rows: Vec<Shared> = Vec::new();
+        let (mut reads, mut writes) = (0u64, 0u64);
+        while rows.len() < of.count {
+            let Some(row) = self.next::<Shared>()? else { break };
+            if let Some(problem) = row.problem(of, objects) {
+                return Err(self.wrong(problem));
+            }
+            (reads, writes) = (reads.saturating_add(row.reads()), writes.saturating_add(row.writes()));
+            rows.push(row);
+        }
+        if rows.len() < of.count || reads != of.reads || writes != of.writes {
+            return Err(Error::Sharing { sum: reads.saturating_add(writes), total });
+        }
+        Ok(rows)
+    }
+
     fn wrong(&self, problem: impl Into<String>) -> Error {
         Error::Line { number: self.number.max(1), problem: problem.into() }
     }
@@ -439,178 +489,4 @@ impl Lines<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::streams::{Access, Level, Part, Walk};
-    use super::*;
-
-    fn object(kind: Kind, name: &str, line: u64, counts: [u64; 2]) -> Object {
-        Object {
-            kind,
-            name: name.into(),
-            file: "t.c".into(),
-            line,
-            function: String::new(),
-            bytes: 8,
-            blocks: 1,
-            peak_bytes: 0,
-            counts: counts.into(),
-        }
-    }
-
-    fn mem() -> Mem {
-        let objects = vec![
-            object(Kind::Variable, "\u{fffd}\"x\"", 0, [5, 1]),
-            object(Kind::Heap, "heap@t.c:9", 9, [1, 0]),
-            object(Kind::Heap, "heap@t.c:7", 7, [2, 2]),
-            object(Kind::Heap, "heap@t.c:9", 9, [3, 1]),
-        ];
-        let streams = Some(StreamsHead { count: 0, line: 64, others: 3 });
-        let reuse = Some(ReuseHead { count: 0, line: 64, sample: 8, accesses: 0 });
-        let events = vec!["D1mr".into(), "D1mw".into()];
-        let head = Head { version: VERSION, events, streams, reuse, ..Head::default() };
-        let part = Part { start: -8, misses: 9, walk: None, levels: vec![Level { step: 64, count: 9 }] };
-        let walk = Some(Walk { step: -8, last: -16, most: -70 });
-        let stream = |object, line, part| Stream {
-            access: Access::Write,
-            object,
-            instruction: 0,
-            file: String::new(),
-            line,
-            function: "f".into(),
-            size: 8,
-            executions: 0,
-            misses: 9 - line,
-            last_level: 1,
-            phase: 16,
-            bytes: 0,
-            parts: vec![part],
-            irregular: 0,
-            distances: vec![],
-        };
-        let streams = vec![stream(3, 0, part.clone()), stream(0, 6, Part { misses: 3, walk, ..part })];
-        let row = |line, first, bins: &[u64]| Reuse {
-            function: "f".into(),
-            file: "t.c".into(),
-            line,
-            first,
-            bins: bins.into(),
-        };
-        let reuse = vec![row(9, 0, &[1, 20]), row(7, 3, &[400]), row(9, 1, &[5, 0, 6])];
-        let mut mem = Mem { head, objects, streams, reuse };
-        mem.finish();
-        mem
-    }
-
-    fn text(mem: &Mem) -> Vec<u8> {
-        let mut out = Vec::new();
-        mem.write(&mut out).expect("memory");
-        out
-    }
-
-    #[test]
-    fn what_is_written_is_read() {
-        let mem = mem();
-        assert_eq!(mem.head.totals, [11, 4]);
-        let of = |o: &Object| (o.name.clone(), o.bytes, o.blocks, o.counts.clone());
-        let (seven, nine) = (of(&mem.objects[0]), of(&mem.objects[1]));
-        assert_eq!(seven, ("heap@t.c:7".into(), 8, 1, vec![2, 2]));
-        assert_eq!(nine, ("heap@t.c:9".into(), 16, 2, vec![4, 1]), "rows that nothing tells apart are one");
-        let streams: Vec<(usize, u64)> = mem.streams.iter().map(|s| (s.object, s.misses)).collect();
-        assert_eq!(streams, [(1, 9), (2, 3)], "at the rows of their objects");
-        let rows: Vec<(u64, u64, &[u64])> = mem.reuse.iter().map(|r| (r.line, r.first, &*r.bins)).collect();
-        assert_eq!(rows, [(7, 3, &[400][..]), (9, 1, &[6, 20, 6])], "in order, and one for a line");
-        assert_eq!(mem.head.reuse.as_ref().map(|head| (head.count, head.accesses)), Some((2, 436)));
-        assert_eq!(Mem::read(&mut text(&mem).as_slice()).expect("a file of ours"), mem);
-    }
-
-    #[test]
-    fn a_file_that_is_not_whole_is_none() {
-        let whole = text(&mem());
-        let ends: Vec<usize> = (0..whole.len()).filter(|n| whole[*n] == b'\n').map(|n| n + 1).collect();
-        for end in &ends[..ends.len() - 1] {
-            let error = Mem::read(&mut &whole[..*end]).expect_err("cut off");
-            assert!(
-                matches!(error, Error::Incomplete { .. } | Error::Streams { .. } | Error::Distances { .. }),
-                "{error}"
-            );
-        }
-        // What is left of a line is none; what is read is all of it.
-        for end in 0..whole.len() - 1 {
-            Mem::read(&mut &whole[..end]).expect_err("cut off");
-        }
-    }
-
-    #[test]
-    fn nothing_that_is_read_is_a_panic() {
-        let whole = text(&mem());
-        let mut state = 7u64;
-        let mut random = move |n: usize| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) as usize % n
-        };
-        for _ in 0..5000 {
-            let mut bytes = whole.clone();
-            for _ in 0..=random(4) {
-                let at = random(bytes.len());
-                match random(3) {
-                    0 => bytes[at] = random(256) as u8,
-                    1 => bytes.truncate(at + 1),
-                    _ => bytes.insert(at, b"0129\"{}[],:-\n"[random(13)]),
-                }
-            }
-            if let Ok(mem) = Mem::read(&mut bytes.as_slice()) {
-                mem.profile().expect("counts that have been read");
-            }
-        }
-        for (from, to, problem) in [
-            (r#""others":3"#, r#""others":4"#, "incomplete: all streams have 16 misses, but the file's total is 15"),
-            (r#""object":1"#, r#""object":9"#, "line 5: there is no such object"),
-            (r#""size":8"#, r#""size":0"#, "line 5: an access has no size"),
-            (r#""step":-8"#, r#""step":0"#, "line 6: these are no steps"),
-            (r#""last":-16"#, r#""last":-1600"#, "line 6: these are no steps"),
-            (r#""count":9}"#, r#""count":0}"#, "line 5: these are no steps"),
-            (r#""misses":3"#, r#""misses":2"#, "line 6: its parts do not have its misses"),
-            (r#""line":64"#, r#""line":0"#, "a line has no bytes"),
-            (r#""objects":3"#, r#""objects":4"#, "line 5: missing field"),
-            (r#""count":2"#, r#""count":1"#, "all streams have 12 misses"),
-            (
-                r#""accesses":436"#,
-                r#""accesses":437"#,
-                "all distances are of 436 accesses, but the file's total is 437",
-            ),
-            (r#""sample":8"#, r#""sample":7"#, "there is no sample of them"),
-            (r#""bins":[400]"#, r#""bins":[18446744073709551615]"#, "counts are too large"),
-        ] {
-            let changed = String::from_utf8(whole.clone()).expect("text").replacen(from, to, 1);
-            let error = Mem::read(&mut changed.as_bytes()).expect_err("changed").to_string();
-            assert!(error.contains(problem), "{from} as {to}: {error}");
-        }
-        for (bytes, problem) in [
-            (&b""[..], "line 1: the file is empty"),
-            (b"events: Ir\n", "line 1: expected value at line 1 column 1"),
-            (
-                br#"{"version":9,"command":"","pid":1,"desc":[],"events":["a"],"totals":[0],"objects":0}"#,
-                "version 9 is not known",
-            ),
-            (
-                br#"{"version":1,"command":"","pid":1,"desc":[],"events":["a"],"totals":[],"objects":0}"#,
-                "a total for each event",
-            ),
-        ] {
-            let error = Mem::read(&mut &bytes[..]).expect_err("none of ours").to_string();
-            assert!(error.contains(problem), "{error}");
-        }
-    }
-
-    #[test]
-    fn as_a_profile_objects_are_functions() {
-        let profile = mem().profile().expect("small counts");
-        let mut out = Vec::new();
-        crate::cachegrind::write(&mut out, &profile).expect("memory");
-        let text = String::from_utf8(out).expect("text");
-        assert!(
-            text.contains("fl=t.c\nfn=heap@t.c:7\n7 2 2\nfn=heap@t.c:9\n9 4 1\nfn=\u{fffd}\"x\"\n0 5 1\n"),
-            "{text}"
-        );
-    }
-}
+mod tests;

@@ -7,7 +7,8 @@
 //! - [`hierarchy`]: the usual simulation of misses; [`writeback`]: with a last level that is written back, and a prefetcher;
 //!   [`beyond`]: with a second level, other policies ([`policy`], [`cache`]), inclusion and prefetchers ([`prefetch`]);
 //!   [`usage`]: how well lines are used; [`context`]: what one phase of a program reuses of another's;
-//! - [`distance`]: after how many other lines a line is used again, which depends on no cache;
+//! - [`distance`]: after how many other lines a line is used again, which depends on no cache; [`sharing`]: which threads use
+//!   which bytes of the same lines;
 //! - [`predictor`]: mispredicted branches;
 //! - [`calltree`]: to which calls the costs of evicted lines belong;
 //! - [`geometry`], [`host`], [`machine`]: the shapes of caches.
@@ -33,6 +34,7 @@ pub mod policy;
 pub mod predictor;
 pub mod prefetch;
 mod sets;
+pub mod sharing;
 mod slots;
 mod tags;
 pub mod usage;

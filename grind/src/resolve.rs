@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-pub use grind_analysis::reason::reason;
+pub use cg_cli::reason::reason;
 use nix::unistd::{AccessFlags, access};
 
 /// A program that can be run.

@@ -217,7 +217,7 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         outfile::prove(&options.out_file, "profile", "--cachegrind-out-file")?;
     }
 
-    if options.objects || options.distances.exact {
+    if options.objects || options.distances.exact || options.sharing {
         outfile::prove(&options.mem_out_file(), "file of data objects", "--mem-out-file")?;
     }
 
@@ -229,7 +229,7 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         hot_after: options.hot_after,
         trace: simulation.trace(),
         // Records of every access know of no contexts.
-        contexts: options.tool == Tool::Cachegrind && simulation.distances.is_none(),
+        contexts: options.tool == Tool::Cachegrind && simulation.distances.is_none() && simulation.sharing.is_none(),
         beside: options.beside,
         programs_follow: options.trace_children,
         look_every: options.dump_every.map(Every::look),
@@ -296,6 +296,7 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
     if let Some(simulator) = &mut simulator {
         simulator.with_levels(simulation.levels);
         simulator.find_distances(simulation.distances);
+        simulator.find_sharing(simulation.sharing);
     }
     if let Some(simulator) = simulator.as_mut().filter(|_| options.tree.is_some()) {
         simulator.forks_count_anew();

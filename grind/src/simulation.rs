@@ -12,6 +12,7 @@ use cg_sim::distance::Sample;
 use cg_sim::host::{self, Unsupported};
 use cg_sim::policy::Policy;
 use cg_sim::prefetch::Prefetch;
+use cg_sim::sharing;
 use cg_sim::usage::{LinesDiffer, Usage};
 use cg_sim::{Geometries, Geometry, Levels};
 use grind_analysis::callgrind::settings::CacheUse;
@@ -37,6 +38,8 @@ pub struct Simulation {
     pub every: bool,
     /// Stack distances are found.
     pub distances: Option<distances::Wanted>,
+    /// Lines of so many bytes that threads share are found.
+    pub sharing: Option<u32>,
     /// Misses are told by data object.
     pub objects: bool,
     /// How lines are used is measured.
@@ -75,6 +78,10 @@ pub enum Impossible {
     Streams,
     /// There is no sample of distances that nobody finds.
     Sample,
+    /// There are no lines that could be shared.
+    Sharing,
+    /// Bytes of lines of so many are not told apart.
+    SharedLines(u32),
     /// There are no data objects that allocators could hand out.
     Allocators,
     /// The use of lines cannot be added up over lines of different sizes.
@@ -109,6 +116,12 @@ impl fmt::Display for Impossible {
             ),
             Self::Streams => write!(f, "--streams=misses tells how data objects are walked over: add --objects=yes"),
             Self::Sample => write!(f, "--reuse-sample is of stack distances: add --reuse-dist=exact"),
+            Self::Sharing => write!(f, "--sharing=lines is of lines of simulated caches: add --cache-sim=yes"),
+            Self::SharedLines(line) => write!(
+                f,
+                "--sharing=lines tells the bytes of lines of at most {} bytes apart, and D1 has lines of {line}; use --D1",
+                sharing::MOST
+            ),
             Self::Allocators => write!(f, "--alloc-fn names what hands out data objects: add --objects=yes"),
             Self::Uses(differ) => write!(f, "--cacheuse: {differ}; use --I1, --D1 and --LL"),
             Self::Large { option, lines } => write!(
@@ -145,6 +158,7 @@ impl Simulation {
         if !options.cache_sim {
             return match options.levels.option() {
                 _ if options.objects => Err(Impossible::Objects),
+                _ if options.sharing => Err(Impossible::Sharing),
                 Some(option) => Err(Impossible::NoCaches(option)),
                 None => Ok(simulation),
             };
@@ -157,11 +171,17 @@ impl Simulation {
         if line < register {
             return Err(Impossible::Lines { tool: options.tool, line, register });
         }
-        simulation.find_distances(options, found.geometries.d1.line())?;
+        let line = found.geometries.d1.line();
+        simulation.find_distances(options, line)?;
+        if options.sharing && line > sharing::MOST {
+            return Err(Impossible::SharedLines(line));
+        }
+        simulation.sharing = options.sharing.then_some(line);
         let callgrind = (options.tool == Tool::Callgrind).then_some(&options.callgrind);
         let uses = callgrind.is_some_and(|c| c.cache_use != CacheUse::No);
         // With a last level that is written back, writes reach it that hit the first one.
-        simulation.every = uses || callgrind.is_some_and(|c| c.simulate_wb) || simulation.distances.is_some();
+        let told = simulation.distances.is_some() || simulation.sharing.is_some();
+        simulation.every = uses || callgrind.is_some_and(|c| c.simulate_wb) || told;
         simulation.uses = uses;
         let levels = options.levels.levels(options.caches, found.geometries.ll);
         levels.check().map_err(Impossible::Levels)?;
@@ -247,6 +267,7 @@ impl Simulation {
             system_calls: false,
             forms: false,
             objects: self.objects,
+            lives: self.sharing.is_some(),
         }
     }
 

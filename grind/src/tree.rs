@@ -13,11 +13,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use cg_cli::saved::{Saved, save_text};
 use cg_format::cachegrind::{Profile, write_header, write_rows};
 use cg_format::callgrind::{Header, Names, Part, PartHeader, WriteOptions, Writer};
 use cg_format::tree::{Process, Status, write_head, write_process};
 use grind_analysis::dump;
-use grind_analysis::saved::{Saved, save_text};
 use grind_session::Exit;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};

@@ -82,6 +82,8 @@ _grind_options='--tool=cachegrind
 --reuse-dist=no
 --reuse-dist=exact
 --reuse-sample=
+--sharing=no
+--sharing=lines
 --mem-out-file=
 --branch-sim=yes
 --branch-sim=no

@@ -44,6 +44,10 @@ pub(crate) fn report(model: &Model, style: &Style, sources: &mut Sources<'_>) ->
         json.key("distances");
         distances.json(&mut json);
     }
+    if let Some(sharing) = &model.sharing {
+        json.key("sharing");
+        sharing.json(&mut json, &model.mem, sources);
+    }
     json.end_object();
     json.finish()
 }

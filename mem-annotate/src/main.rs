@@ -1,7 +1,7 @@
-//! `mem_annotate`: shows which data objects of a program were missed, in which steps its instructions walked over them, and
-//! what caches of other sizes would miss.
+//! `mem_annotate`: shows which data objects of a program were missed, in which steps its instructions walked over them, what caches
+//! of other sizes would miss, and which lines threads share.
 //!
-//! Reads what `grind --objects=yes` and `grind --reuse-dist=exact` write. The program never writes a file and never changes one; what it cannot read it names.
+//! Reads what `grind --objects=yes`, `grind --reuse-dist=exact` and `grind --sharing=lines` write. The program never writes a file and never changes one; what it cannot read it names.
 #![forbid(unsafe_code)]
 
 mod json;
@@ -9,6 +9,7 @@ mod model;
 mod notation;
 mod options;
 mod reuse;
+mod sharing;
 mod source;
 mod text;
 

@@ -9,6 +9,7 @@ use cg_cli::options as cli;
 use cg_format::mem::{Kind, Mem, Object};
 
 use crate::reuse::Distances;
+use crate::sharing::Sharing;
 
 /// A row of the report.
 #[derive(Clone, Debug)]
@@ -42,6 +43,10 @@ pub(crate) struct Model {
     pub(crate) sort: Vec<usize>,
     /// Stack distances, of one file.
     pub(crate) distances: Option<Distances>,
+    /// Lines that threads share, of one file or what two differ in.
+    pub(crate) sharing: Option<Sharing>,
+    /// The first of two files.
+    before: Option<Mem>,
     /// Whether the instruction of each stream has no other one.
     pub(crate) alone: Vec<bool>,
 }
@@ -69,7 +74,7 @@ impl Model {
             .map(|o| Row { object: o.clone(), counts: signed(&o.counts), streams: Vec::new() })
             .collect();
         let mut alone = vec![true; mem.streams.len()];
-        match before {
+        match &before {
             Some(before) => {
                 let (old, new) = (before.head.events.join(" "), mem.head.events.join(" "));
                 ensure!(old == new, "the files count other events: {old}, and {new}");
@@ -105,7 +110,8 @@ impl Model {
             }
         }
         let (show, sort) = ((0..totals.len()).collect(), mem.head.first_level().collect());
-        Ok(Self { mem, commands, totals, whole, rows, hidden: 0, show, sort, distances: None, alone })
+        let (distances, sharing) = (None, None);
+        Ok(Self { mem, commands, totals, whole, rows, hidden: 0, show, sort, distances, sharing, before, alone })
     }
 
     /// Chooses events and objects. `sort` is by the sum of misses of the first level if it is not given.
@@ -122,6 +128,7 @@ impl Model {
         if self.commands.len() == 1 {
             self.distances = Distances::new(&self.mem, threshold);
         }
+        self.sharing = Sharing::new(self.before.as_ref(), &self.mem, threshold);
         let by_sum = sort.is_none();
         match sort {
             Some(sort) => self.sort = events("--sort", sort, &self.mem.head.events)?,

@@ -7,7 +7,8 @@ use cg_cli::source_map::Mapping;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{ArgAction, Parser};
 
-/// Show which data objects of a program were missed, in which steps, and what caches of other sizes would miss.
+/// Show which data objects of a program were missed, in which steps, what caches of other sizes would miss, and which lines threads
+/// share.
 #[derive(Debug, Parser)]
 #[command(name = "mem_annotate", version, infer_long_args = true, max_term_width = 100)]
 pub(crate) struct Options {
@@ -24,7 +25,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "A,B,C")]
     pub(crate) sort: Option<String>,
 
-    /// Show objects, streams, functions and lines with at least this percentage of the total, from 0 to 20
+    /// Show objects, streams, functions, lines and what threads share with at least this percentage of the total, from 0 to 20
     #[arg(long, value_name = "N", default_value = "0.1", allow_negative_numbers = true, value_parser = threshold)]
     pub(crate) threshold: f64,
 

@@ -45,6 +45,10 @@ pub(crate) fn print(out: &mut dyn Write, model: &Model, style: &Style, sources: 
         }
         None => {}
     }
+    if let Some(sharing) = &model.sharing {
+        section(out, "Shared lines")?;
+        sharing.print(out, &model.mem, sources)?;
+    }
     Ok(())
 }
 

@@ -195,6 +195,9 @@ impl Sink for CarefulSink {
     fn counted(&mut self, pid: i32, tid: i32, book: &Book, counts: &Counts) {
         self.tell(State::Settling, (), |sink| sink.counted(pid, tid, book, counts));
     }
+    fn thread_born(&mut self, pid: i32, tid: i32) {
+        self.tell(State::Closed, (), |sink| sink.thread_born(pid, tid));
+    }
     fn thread_ended(&mut self, pid: i32, tid: i32) {
         self.tell(State::Closed, (), |sink| sink.thread_ended(pid, tid));
     }

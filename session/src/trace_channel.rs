@@ -48,6 +48,7 @@ enum Message {
     SystemCall(i32, i32, SystemCall),
     SignalBegins(i32, i32, Handler),
     SignalEnds(i32, i32),
+    ThreadBorn(i32, i32),
     ThreadEnded(i32, i32),
     ProcessEnded(i32, Sender<()>),
 }
@@ -298,6 +299,11 @@ impl TraceChannel {
         self.send(Message::Stands(pid, tid, frames));
     }
 
+    /// A thread begins to live.
+    pub fn thread_born(&self, pid: i32, tid: i32) {
+        self.send(Message::ThreadBorn(pid, tid));
+    }
+
     /// A thread has ended.
     pub fn thread_ended(&self, pid: i32, tid: i32) {
         self.send(Message::ThreadEnded(pid, tid));
@@ -378,6 +384,7 @@ fn deliver(sink: &mut dyn Sink, buffer: &mut Vec<u32>, message: Message) {
         Message::SignalEnds(pid, tid) => sink.signal_ends(pid, tid),
         Message::Recording(pid, tid, on) => sink.recording(pid, tid, on),
         Message::Stands(pid, tid, frames) => sink.stands(pid, tid, &frames),
+        Message::ThreadBorn(pid, tid) => sink.thread_born(pid, tid),
         Message::ThreadEnded(pid, tid) => sink.thread_ended(pid, tid),
         Message::ProcessEnded(pid, done) => {
             sink.process_ended(pid);

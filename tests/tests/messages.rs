@@ -135,8 +135,9 @@ fn every_message_is_explained_and_every_explained_message_exists() {
         .iter()
         .chain(&["grind", "analysis", "names", "symbols"])
         .for_each(|krate| sources(&root.join(krate).join("src"), &mut files));
-    // What the models of caches say to who asks for one that cannot be; what is wrong with a template of names.
-    files.extend(["cg-sim/src/policy.rs", "cg-sim/src/beyond.rs", "cg-cli/src/expand.rs"].map(|file| root.join(file)));
+    // What the models of caches say to who asks for one that cannot be, and what is wrong with a name of a file.
+    let others = ["cg-sim/src/policy.rs", "cg-sim/src/beyond.rs", "cg-cli/src/expand.rs", "cg-cli/src/reason.rs"];
+    files.extend(others.map(|file| root.join(file)));
     let (mut said, mut wrong) = (Vec::new(), String::new());
     for path in files.iter().filter(|p| !is_for_tests(p)) {
         let name = path.strip_prefix(root).expect("below the root").display().to_string();

@@ -52,6 +52,9 @@ pub struct TraceSettings {
     /// Which blocks of memory the allocators of `Session::watched` hand out and take back, in order with what is
     /// missed: records that begin with [`ALLOCATOR_CALLED`] to [`OBJECT_POOL_MOVED`]. Not where calls are told or followed.
     pub objects: bool,
+    /// Births and ends of threads are told behind all that the threads of the process have recorded until then:
+    /// [`Sink::thread_born`], [`Sink::thread_ended`].
+    pub lives: bool,
 }
 
 impl TraceSettings {
@@ -754,6 +757,9 @@ pub trait Sink: Send {
     /// A call of this sink has panicked with this message. From here on it is told only what emitted code has counted up to now,
     /// of births, and how threads and processes end: what it has gathered is to be marked as incomplete.
     fn broke(&mut self, _what: &str) {}
+    /// A thread begins to live, none of whose records have been handed over yet. Not told of the first one of an image, nor of that
+    /// of a process that is forked. Only with [`TraceSettings::lives`].
+    fn thread_born(&mut self, _pid: i32, _tid: i32) {}
     /// A thread has ended, all its records have been handed over.
     fn thread_ended(&mut self, pid: i32, tid: i32);
     /// The process has ended. What was gathered must be there for `Session::process_ends`, which is called next.

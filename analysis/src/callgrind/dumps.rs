@@ -19,7 +19,7 @@ use super::parts::{Destination, Parts, Trigger};
 use super::rows;
 use super::settings::Settings;
 use crate::broken;
-use crate::saved::{Saved, save_text};
+use cg_cli::saved::{Saved, save_text};
 
 /// What is known of a run before anything is counted.
 #[derive(Clone, Debug)]
@@ -227,7 +227,7 @@ impl Dumps {
         text.insert(0, b'\n');
         match append(to, &text) {
             Ok(()) => Saved::AsAsked,
-            Err(error) => Saved::Nowhere(crate::reason::reason(&error)),
+            Err(error) => Saved::Nowhere(cg_cli::reason::reason(&error)),
         }
     }
 }

@@ -18,7 +18,40 @@ struct Block {
     pool: u64,
 }
 
-type Layer = BTreeMap<u64, Block>;
+/// Blocks that do not overlap, by where they begin.
+#[derive(Clone, Debug, Default)]
+struct Layer {
+    blocks: BTreeMap<u64, Block>,
+    /// Where blocks have come or gone, if somebody wants to know.
+    changes: Option<Vec<Range<u64>>>,
+}
+
+impl Layer {
+    fn note(&mut self, start: u64, end: u64) {
+        self.changes.iter_mut().for_each(|changes| changes.push(start..end));
+    }
+
+    fn insert(&mut self, start: u64, block: Block) {
+        self.note(start, block.end);
+        self.blocks.insert(start, block);
+    }
+
+    fn remove(&mut self, start: u64) -> Option<Block> {
+        let block = self.blocks.remove(&start)?;
+        self.note(start, block.end);
+        Some(block)
+    }
+
+    /// The block that has an address, and where it lies; or what lies between the blocks around the address.
+    fn around(&self, at: u64) -> Result<(Block, Range<u64>), Range<u64>> {
+        let before = self.blocks.range(..=at).next_back();
+        if let Some((start, block)) = before.filter(|(_, block)| at < block.end) {
+            return Ok((*block, *start..block.end));
+        }
+        let next = self.blocks.range(at..).next().map_or(u64::MAX, |(start, _)| *start);
+        Err(before.map_or(0, |(_, block)| block.end)..next)
+    }
+}
 
 /// See the module's description.
 #[derive(Clone, Debug, Default)]
@@ -32,10 +65,13 @@ pub(super) struct Blocks {
 
 /// Removes what lies there; `gone` is told the objects, and the bytes.
 fn clear(layer: &mut Layer, place: Range<u64>, mut gone: impl FnMut(u32, u64)) {
-    while let Some((&start, block)) = layer.range(..place.end).next_back().filter(|(_, block)| block.end > place.start)
-    {
+    let last = |layer: &Layer| {
+        let (start, block) = layer.blocks.range(..place.end).next_back()?;
+        (block.end > place.start).then_some((*start, *block))
+    };
+    while let Some((start, block)) = last(layer) {
         gone(block.object, block.bytes);
-        layer.remove(&start);
+        layer.remove(start);
     }
 }
 
@@ -66,7 +102,7 @@ impl Blocks {
     /// A block is taken back, and what was carved out of it. Whether there was one.
     pub(super) fn freed(&mut self, start: u64, mut gone: impl FnMut(u32, u64)) -> bool {
         self.last = None;
-        let Some(block) = self.all.remove(&start) else { return false };
+        let Some(block) = self.all.remove(start) else { return false };
         gone(block.object, block.bytes);
         clear(&mut self.carved, start..block.end, gone);
         true
@@ -75,7 +111,7 @@ impl Blocks {
     /// What was carved out is taken back. Whether there was such a block.
     pub(super) fn given_back(&mut self, start: u64, mut gone: impl FnMut(u32, u64)) -> bool {
         self.last = None;
-        let Some(block) = self.carved.remove(&start) else { return false };
+        let Some(block) = self.carved.remove(start) else { return false };
         gone(block.object, block.bytes);
         true
     }
@@ -83,15 +119,12 @@ impl Blocks {
     /// Whatever was carved out of a pool is taken back. Whether there was anything.
     pub(super) fn pool_gone(&mut self, pool: u64, mut gone: impl FnMut(u32, u64)) -> bool {
         self.last = None;
-        let before = self.carved.len();
-        self.carved.retain(|_, block| {
-            let stays = block.pool != pool || pool == 0;
-            if !stays {
-                gone(block.object, block.bytes);
-            }
-            stays
-        });
-        self.carved.len() < before
+        let of_pool = |(start, block): (&u64, &Block)| (block.pool == pool && pool != 0).then_some(*start);
+        let all: Vec<u64> = self.carved.blocks.iter().filter_map(of_pool).collect();
+        for block in all.iter().filter_map(|start| self.carved.remove(*start)) {
+            gone(block.object, block.bytes);
+        }
+        !all.is_empty()
     }
 
     /// Whatever was carved out of a pool is taken back as far as it lies outside of `place`: `gone` is told the objects, and by how many
@@ -100,9 +133,9 @@ impl Blocks {
         self.last = None;
         let whole = |start: u64, block: &Block| place.start <= start && block.end <= place.end;
         let cut = |(start, block): &(&u64, &Block)| pool != 0 && block.pool == pool && !whole(**start, block);
-        let all: Vec<u64> = self.carved.iter().filter(cut).map(|(start, _)| *start).collect();
+        let all: Vec<u64> = self.carved.blocks.iter().filter(cut).map(|(start, _)| *start).collect();
         for start in all {
-            let Some(block) = self.carved.remove(&start) else { continue };
+            let Some(block) = self.carved.remove(start) else { continue };
             let (from, to) = (start.max(place.start), block.end.min(place.end));
             let stays = to.saturating_sub(from).min(block.bytes);
             gone(block.object, block.bytes - stays);
@@ -114,21 +147,25 @@ impl Blocks {
 
     /// Whatever was carved out of a pool is of another one.
     pub(super) fn pool_moved(&mut self, from: u64, to: u64) {
-        self.carved.values_mut().filter(|block| from != 0 && block.pool == from).for_each(|block| block.pool = to);
+        self.carved
+            .blocks
+            .values_mut()
+            .filter(|block| from != 0 && block.pool == from)
+            .for_each(|block| block.pool = to);
     }
 
     /// A block, one that was carved out if there is such a one, has another size. Returns its object, and its bytes before.
     pub(super) fn resized(&mut self, start: u64, bytes: u64, gone: impl FnMut(u32, u64)) -> Option<(u32, u64)> {
         self.last = None;
-        let layer = if self.carved.contains_key(&start) { &mut self.carved } else { &mut self.all };
-        let block = layer.remove(&start)?;
+        let layer = if self.carved.blocks.contains_key(&start) { &mut self.carved } else { &mut self.all };
+        let block = layer.remove(start)?;
         put(layer, start, Self::block(start, bytes, block.object, block.pool), gone);
         Some((block.object, block.bytes))
     }
 
     /// Whether there is such a block.
     pub(super) fn in_question(&mut self, start: u64, yes: bool) -> bool {
-        self.all.get_mut(&start).is_some_and(|block| {
+        self.all.blocks.get_mut(&start).is_some_and(|block| {
             block.in_question = yes;
             true
         })
@@ -136,7 +173,7 @@ impl Blocks {
 
     /// A block that was in question is gone. Whether it was there.
     pub(super) fn moved(&mut self, start: u64, gone: impl FnMut(u32, u64)) -> bool {
-        self.all.get(&start).is_some_and(|block| block.in_question) && self.freed(start, gone)
+        self.all.blocks.get(&start).is_some_and(|block| block.in_question) && self.freed(start, gone)
     }
 
     /// The object of the block at an address, and where the block lies.
@@ -147,16 +184,40 @@ impl Blocks {
         {
             return Some((object, start..end));
         }
-        let of = |layer: &Layer| {
-            layer.range(..=at).next_back().filter(|(_, block)| at < block.end).map(|(start, block)| (*start, *block))
-        };
-        let carved = of(&self.carved);
-        let (start, block) = carved.or_else(|| of(&self.all))?;
+        let carved = self.carved.around(at).ok();
+        let carves = carved.is_some();
+        let (block, place) = carved.or_else(|| self.all.around(at).ok())?;
         // A block of an allocator may be hidden in part.
-        if carved.is_some() || self.carved.is_empty() {
-            self.last = Some((start, block.end, block.object));
+        if carves || self.carved.blocks.is_empty() {
+            self.last = Some((place.start, block.end, block.object));
         }
-        Some((block.object, start..block.end))
+        Some((block.object, place))
+    }
+
+    /// The object of the block at an address, if there is one, and where that begins; and the addresses around it of which the
+    /// same is to be said.
+    pub(super) fn around(&self, at: u64) -> (Option<(u32, u64)>, Range<u64>) {
+        let free = match self.carved.around(at) {
+            Ok((block, place)) => return (Some((block.object, place.start)), place),
+            Err(free) => free,
+        };
+        let (found, place) = match self.all.around(at) {
+            Ok((block, place)) => (Some((block.object, place.start)), place),
+            Err(free) => (None, free),
+        };
+        (found, place.start.max(free.start)..place.end.min(free.end))
+    }
+
+    /// Wants to know where blocks come and go from here on.
+    pub(super) fn watch(&mut self) {
+        self.all.changes.get_or_insert_default();
+        self.carved.changes.get_or_insert_default();
+    }
+
+    /// Where blocks have come or gone since the last time.
+    pub(super) fn changes(&mut self) -> impl Iterator<Item = Range<u64>> {
+        let layers = [&mut self.all, &mut self.carved];
+        layers.into_iter().filter_map(|layer| layer.changes.as_mut()).flat_map(|changes| changes.drain(..))
     }
 }
 
@@ -226,6 +287,9 @@ mod tests {
     #[test]
     fn blocks_are_those_of_lists_of_bytes() {
         let mut blocks = Blocks::default();
+        blocks.watch();
+        let mut before: Vec<Option<(u32, u64)>> = vec![None; 600];
+        let mut changes: Vec<Range<u64>> = Vec::new();
         let mut twin = Twin { bytes: [vec![None; 600], vec![None; 600]], blocks: Vec::new() };
         let mut state = 9u64;
         let mut random = move |n: u64| {
@@ -317,8 +381,24 @@ mod tests {
             ended.sort_unstable();
             expected.sort_unstable();
             assert_eq!(ended, expected, "at {start}");
+            changes.extend(blocks.changes());
+            if object % 16 == 0 {
+                let now: Vec<Option<(u32, u64)>> = (0..600).map(|at| twin.find(at)).collect();
+                let differ = (0..600u64).filter(|at| now[*at as usize] != before[*at as usize]);
+                let told = |at: &u64| changes.iter().any(|change| change.contains(at));
+                assert!(differ.clone().all(|at| told(&at)), "{changes:?} at {start}");
+                before = now;
+                changes.clear();
+            }
             for at in [start, random(600)] {
                 let expected = twin.find(at);
+                let (found, around) = blocks.around(at);
+                assert_eq!(found, expected, "at {at}");
+                assert!(around.contains(&at), "at {at}");
+                let end = around.end.min(600);
+                for n in [around.start, end - 1, around.start + random(end - around.start)] {
+                    assert_eq!(twin.find(n), expected, "at {n}, as at {at}");
+                }
                 assert_eq!(blocks.find(at).map(|(object, block)| (object, block.start)), expected, "at {at}");
                 hits[usize::from(twin.bytes[1][at as usize].is_some_and(|n| twin.blocks[n].there))] +=
                     u32::from(expected.is_some());

@@ -8,13 +8,15 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
 use cg_format::mem::reuse::Reuse;
+use cg_format::mem::sharing::{self as rows, Shared, SharedUse, SourceLine, Which};
 use cg_format::mem::streams::Part;
 use cg_format::mem::{self, Head, Kind, Mem, StreamsHead};
+use cg_sim::sharing::NO_OBJECT;
 use grind_names::symbolizer::{Code, Place, Symbolizer, UNKNOWN};
 use grind_session::ProcessReport;
 use grind_symbols::sanitised;
 
-use super::{Found, Object, Site, Tally, distances, streams};
+use super::{Found, Object, Site, Tally, distances, sharing, streams};
 
 /// What is counted of each object, in the order of [`Tally::misses`].
 pub const EVENTS: [&str; 4] = ["D1mr", "DLmr", "D1mw", "DLmw"];
@@ -29,11 +31,12 @@ struct Known {
     module: Vec<u8>,
 }
 
-/// The file of a process; `found` of its objects, if they were asked for, and `distances`. `command` and `desc` are those of its profile.
+/// The file of a process; `found` of its objects, if they were asked for, `distances`, and what its threads have `shared`. `command` and `desc` are those of its profile.
 pub fn mem(
     report: &ProcessReport<'_>,
     found: Option<&Found>,
     distances: Option<&distances::Found>,
+    shared: Option<&sharing::Found>,
     symbolizer: &mut dyn Symbolizer,
     command: &[u8],
     desc: &[Vec<u8>],
@@ -41,30 +44,43 @@ pub fn mem(
     let (asked, none) = (found.is_some(), Found::default());
     let found = found.unwrap_or(&none);
     let all = sites(found).chain(distances.into_iter().flat_map(|found| found.sites.iter().map(|(site, _)| *site)));
+    let all = all.chain(shared.into_iter().flat_map(|found| found.sites.iter().flatten().flatten().copied()));
     let places = places(report, all, symbolizer);
+    let mut events: Vec<String> = if asked { EVENTS.map(str::to_owned).into() } else { Vec::new() };
+    if asked && shared.is_some() {
+        events.extend(rows::EVENTS.map(str::to_owned));
+    }
     let mut all = Mem {
         head: Head {
             version: mem::VERSION,
             command: text(command),
             pid: report.pid,
             desc: desc.iter().map(|d| text(d)).collect(),
-            events: if asked { EVENTS.map(str::to_owned).into() } else { Vec::new() },
+            events,
             totals: Vec::new(),
             unknown_frees: found.unknown_frees,
             objects: 0,
             streams: found.streams.as_ref().map(|of| StreamsHead { count: 0, line: of.line, others: of.others }),
             reuse: distances.map(distances::Found::head),
+            sharing: shared.map(sharing::Found::head),
         },
         objects: Vec::new(),
         streams: Vec::new(),
         reuse: Vec::new(),
+        sharing: Vec::new(),
     };
     let mut rows = vec![0; found.objects.len()];
-    for (n, (object, tally)) in
-        found.objects.iter().enumerate().filter(|(_, (_, t))| t.misses != [0; 4] || t.blocks > 0)
-    {
+    for (n, (object, tally)) in found.objects.iter().enumerate() {
+        let of_lines = shared.map(|found| found.of_object(n)).unwrap_or_default();
+        if tally.misses == [0; 4] && tally.blocks == 0 && of_lines == [0; 4] {
+            continue;
+        }
         rows[n] = all.objects.len();
-        all.objects.push(row(object, tally, &places));
+        let mut row = row(object, tally, &places);
+        if shared.is_some() {
+            row.counts.extend(of_lines);
+        }
+        all.objects.push(row);
     }
     let found = found.streams.iter().flat_map(|found| found.streams.iter().map(|stream| (stream, found.line)));
     let executions = executions(report, found.clone().map(|(stream, _)| stream.key.site));
@@ -87,8 +103,35 @@ pub fn mem(
             bins: histogram.bins[..bins].into(),
         });
     }
+    if let Some(shared) = shared {
+        all.sharing = lines(shared, &rows, &places);
+    }
     all.finish();
     all
+}
+
+/// The rows of shared lines; `rows` are those of the objects by number.
+fn lines(shared: &sharing::Found, rows: &[usize], places: &BTreeMap<Site, Known>) -> Vec<Shared> {
+    let source = |site: &Site| {
+        let known = &places[site];
+        SourceLine { file: text(&known.file), line: known.line.into(), function: text(&known.function) }
+    };
+    let all = shared.found.rows.iter().zip(&shared.sites);
+    let row = |(row, sites): (&cg_sim::sharing::Row, &Vec<Vec<Site>>)| {
+        let used = |(used, sites): (&cg_sim::sharing::RowUse, &Vec<Site>)| SharedUse {
+            thread: u64::from(used.thread) + 1,
+            object: (used.object != NO_OBJECT).then(|| rows.get(used.object as usize).copied()).flatten(),
+            offset: used.offset,
+            read: rows::bytes(used.read),
+            written: rows::bytes(used.written),
+            reads: used.reads,
+            writes: used.writes,
+            places: sites.iter().map(source).collect(),
+        };
+        let which = if row.truly { Which::True } else { Which::False };
+        Shared { which, lines: row.lines, uses: row.uses.iter().zip(sites).map(used).collect() }
+    };
+    all.map(row).collect()
 }
 
 /// How often these instructions were executed.

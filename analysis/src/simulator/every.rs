@@ -1,9 +1,9 @@
-//! Records of a run in which every access is told: stack distances of the data accesses of each thread, and the first-level caches,
-//! which the program does not simulate by itself then.
+//! Records of a run in which every access is told: stack distances of the data accesses of each thread, lines that threads share, and
+//! the first-level caches, which the program does not simulate by itself then.
 //!
 //! Each thread has caches and a stack of its own, so that what it counts does not depend on when others run. Invariants: accesses
 //! are gone through in program order, an instruction's fetch before its accesses; every access that is told has exactly one
-//! place in a histogram, unless only a sample of lines is looked at. Fetches that follow another one from the same line hit,
+//! place in a histogram, unless only a sample of lines is looked at or nobody asks for distances. Fetches that follow another one from the same line hit,
 //! and change nothing: they are left out.
 
 use std::collections::HashMap;
@@ -19,6 +19,7 @@ use super::{BeyondFirst, Nobody, Process, Sites, accesses, missed_object};
 use crate::counts::EventCounts;
 use crate::objects;
 use crate::objects::distances::{self, Wanted};
+use crate::objects::sharing::{self, Sharing};
 
 /// How many bins lie beside one another, for those distances that most accesses have.
 const NEAR: usize = 7;
@@ -67,7 +68,8 @@ struct Thread {
 /// See the module's description.
 #[derive(Clone, Debug)]
 pub(super) struct Every {
-    wanted: Wanted,
+    distances: Option<Wanted>,
+    sharing: Option<Box<Sharing>>,
     caches: Option<Geometries>,
     /// Bytes of the widest access.
     most: u16,
@@ -78,10 +80,12 @@ pub(super) struct Every {
 
 impl Every {
     /// Nothing has been accessed so far.
-    pub(super) fn new(wanted: Wanted, caches: Option<Geometries>) -> Self {
-        let most = caches.as_ref().map_or(wanted.line, Geometries::min_line).min(u32::from(u16::MAX)) as u16;
+    pub(super) fn new(distances: Option<Wanted>, sharing: Option<Sharing>, caches: Option<Geometries>) -> Self {
+        let line = distances.map_or(0, |wanted| wanted.line);
+        let most = caches.as_ref().map_or(line, Geometries::min_line).min(u32::from(u16::MAX)) as u16;
         let (threads, tallies) = (HashMap::new(), Tallies::default());
-        Self { wanted, caches, most, line_bits: wanted.line.trailing_zeros(), threads, tallies }
+        let line_bits = line.max(1).trailing_zeros();
+        Self { distances, sharing: sharing.map(Box::new), caches, most, line_bits, threads, tallies }
     }
 
     /// Keeps only what a child has that thread `tid` has created.
@@ -89,19 +93,39 @@ impl Every {
         let thread = self.threads.remove(&tid);
         self.threads.clear();
         self.threads.extend(thread.map(|t| (child, t)));
+        self.sharing.iter_mut().for_each(|sharing| sharing.forked(tid, child));
     }
 
     /// Nothing has been found so far; what threads have of their own is as it is.
     pub(super) fn forget(&mut self) {
         self.tallies = Tallies::default();
+        self.sharing.iter_mut().for_each(|sharing| sharing.forget());
+    }
+
+    pub(super) fn thread_born(&mut self, tid: i32) {
+        self.sharing.iter_mut().for_each(|sharing| sharing.born(tid));
+    }
+
+    /// Files are mapped elsewhere from now on.
+    pub(super) fn mapped(&mut self) {
+        self.sharing.iter_mut().for_each(|sharing| sharing.look_again());
     }
 
     pub(super) fn thread_ended(&mut self, tid: i32) {
         self.threads.remove(&tid);
+        self.sharing.iter_mut().for_each(|sharing| sharing.ended(tid));
     }
 
-    /// What was found, by instruction.
-    pub(super) fn found(&self, sites: &[Site]) -> distances::Found {
+    /// The lines that threads have shared.
+    pub(super) fn shared(&mut self, sites: &[Site]) -> Option<sharing::Found> {
+        let at = |n: u32| sites.get(n as usize).map(|site| objects::Site { module: site.module, addr: site.addr.0 });
+        let nowhere = objects::Site { module: u32::MAX, addr: 0 };
+        Some(self.sharing.take()?.found(|n| at(n).unwrap_or(nowhere)))
+    }
+
+    /// Distances, by instruction.
+    pub(super) fn found(&self, sites: &[Site]) -> Option<distances::Found> {
+        let wanted = self.distances?;
         let mut found: HashMap<objects::Site, Histogram> = HashMap::new();
         for (n, site) in sites.iter().enumerate().take(self.tallies.near.len()) {
             let histogram = self.tallies.of(n);
@@ -110,7 +134,7 @@ impl Every {
                 found.entry(at).or_default().merge(&histogram);
             }
         }
-        distances::Found { wanted: self.wanted, sites: found.into_iter().collect() }
+        Some(distances::Found { wanted, sites: found.into_iter().collect() })
     }
 }
 
@@ -162,18 +186,26 @@ pub(super) fn records(p: &mut Process, sites: &Sites, tid: i32, words: &[u32]) {
     every.tallies.resize(sites.all.len());
     let mut thread = every.threads.remove(&tid).unwrap_or_else(|| Thread::new(every.caches.as_ref()));
     let mut beyond = std::mem::take(&mut p.beyond);
+    let from = From { tid, words };
     match &mut beyond {
-        BeyondFirst::Nothing => go_through(p, &mut every, &mut thread, sites, &mut Nobody, words),
-        BeyondFirst::Plain(last_level) => go_through(p, &mut every, &mut thread, sites, last_level, words),
+        BeyondFirst::Nothing => go_through(p, &mut every, &mut thread, sites, &mut Nobody, from),
+        BeyondFirst::Plain(last_level) => go_through(p, &mut every, &mut thread, sites, last_level, from),
         BeyondFirst::Deep(levels) => {
             levels.run(tid);
             p.second.resize(if levels.second() { sites.hot.len() } else { 0 }, 0);
-            go_through(p, &mut every, &mut thread, sites, &mut **levels, words);
+            go_through(p, &mut every, &mut thread, sites, &mut **levels, from);
         }
     }
     p.beyond = beyond;
     every.threads.insert(tid, thread);
     p.every = Some(every);
+}
+
+/// What a thread has recorded.
+#[derive(Clone, Copy)]
+struct From<'a> {
+    tid: i32,
+    words: &'a [u32],
 }
 
 fn go_through(
@@ -182,18 +214,29 @@ fn go_through(
     thread: &mut Thread,
     sites: &Sites,
     asked: &mut impl Ask,
-    words: &[u32],
+    from: From<'_>,
 ) {
-    let Every { wanted, tallies, line_bits, most, .. } = every;
+    let Every { distances, sharing, tallies, line_bits, most, .. } = every;
+    let sharer = sharing.as_ref().and_then(|sharing| sharing.sharer(from.tid));
     let mut rare = std::mem::take(&mut p.rare);
-    let mut seen =
-        Seen { sample: wanted.sample, line_bits: *line_bits, most: *most, tallies, thread, sites, asked, process: p };
-    let mut rest = words;
+    let mut seen = Seen {
+        sample: distances.map(|wanted| wanted.sample),
+        sharing: sharing.as_deref_mut(),
+        sharer,
+        line_bits: *line_bits,
+        most: *most,
+        tallies,
+        thread,
+        sites,
+        asked,
+        process: p,
+    };
+    let mut rest = from.words;
     while let Some((&number, operands)) = rest.split_first() {
         let Some(told) = sites.told.get(number as usize) else {
             let behind = match number {
                 CONTEXT_SITE => rest.get(CONTEXT_WORDS..),
-                _ => seen.process.objects.as_mut().and_then(|objects| objects.record(rest)),
+                _ => seen.object(rest),
             };
             rest = behind.unwrap_or_default();
             continue;
@@ -217,7 +260,10 @@ fn go_through(
 
 /// What a thread's accesses are shown to.
 struct Seen<'a, A> {
-    sample: Sample,
+    sample: Option<Sample>,
+    sharing: Option<&'a mut Sharing>,
+    /// The thread's number, if there are others.
+    sharer: Option<u32>,
     line_bits: u32,
     most: u16,
     tallies: &'a mut Tallies,
@@ -239,9 +285,20 @@ impl<A: Ask> Seen<'_, A> {
     }
 
     #[inline(always)]
-    fn touch(&mut self, Touched { site, addr, size, .. }: Touched) {
-        if let Some(distance) = self.thread.distance(self.sample, self.line_bits, addr, size) {
+    fn touch(&mut self, touched: Touched) {
+        let Touched { site, addr, size, .. } = touched;
+        if let Some(sample) = self.sample
+            && let Some(distance) = self.thread.distance(sample, self.line_bits, addr, size)
+        {
             self.tallies.add(site, distance);
+        }
+        if let (Some(sharing), Some(number)) = (&mut self.sharing, self.sharer) {
+            let at = || {
+                let site = &self.sites.all[site as usize];
+                objects::Site { module: site.module, addr: site.addr.0 }
+            };
+            let objects = self.process.objects.as_deref_mut().map(|objects| (objects, &self.sites.images));
+            sharing.touch(number, touched, at, objects);
         }
         if let Some(first) = &mut self.thread.first
             && first.misses(Port::Data, addr, size.into())
@@ -263,6 +320,16 @@ impl<A: Ask> Seen<'_, A> {
         if let Some(objects) = p.objects.as_mut().filter(|_| data) {
             missed_object(objects, self.sites, site, addr, size, answer == Answer::Memory);
         }
+    }
+
+    /// A record that is none of a site. The words behind it, if it is one of objects.
+    fn object<'w>(&mut self, words: &'w [u32]) -> Option<&'w [u32]> {
+        let objects = self.process.objects.as_mut()?;
+        let rest = objects.record(words);
+        if let Some(sharing) = &mut self.sharing {
+            objects.changes().for_each(|place| sharing.close(place));
+        }
+        rest
     }
 
     /// Records that are none of stretches.

@@ -81,6 +81,9 @@ impl Dispatcher<'_> {
 
     /// `t`, which stands at an instruction of its own, goes on in translated code.
     fn begin_attached(&mut self, pid: i32, tid: i32, t: Stopped, job_controlled: bool) {
+        if tid != pid {
+            self.tell_born(pid, tid);
+        }
         self.tell_recording(pid, tid);
         if let (true, Some(trace_channel)) = (self.settings.trace.objects, &self.trace_channel)
             && let Some(stack) = objects::stack(&t, pid)

@@ -79,6 +79,7 @@ impl Dispatcher<'_> {
             self.cancel_flush(pid);
         }
         if child_pid == child {
+            self.hand_over_lives(pid);
             self.drain_thread(tid);
             // What other threads have executed is the child's, too, and only known while they stand still. (A child that
             // borrows the memory is going to be another program, and its creator cannot wait for anybody.)
@@ -109,6 +110,9 @@ impl Dispatcher<'_> {
             self.session.notice(pid, Notice::Warning("too many threads at a time: no room for more counters".into()));
             let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGKILL);
             return;
+        }
+        if child_pid != child {
+            self.tell_born(pid, child);
         }
         self.born_of_int80(tid, child);
         self.begin_contexts(tid, child);

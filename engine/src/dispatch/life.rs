@@ -314,6 +314,9 @@ impl Dispatcher<'_> {
         self.drain_thread(tid);
         self.tell_uses(tid);
         self.collect_counters(tid);
+        if let Some(pid) = self.threads.get(&tid).filter(|th| !th.folded).map(|th| th.pid) {
+            self.hand_over_lives(pid);
+        }
         let th = self.threads.get_mut(&tid).filter(|th| !th.folded)?;
         th.folded = true;
         let pid = th.pid;

@@ -186,6 +186,24 @@ impl Dispatcher<'_> {
         }
     }
 
+    /// Hands over what the threads of a process have recorded so far, while they may run on, if the lives of threads are told: what
+    /// is told next comes behind that.
+    pub(super) fn hand_over_lives(&self, pid: i32) {
+        if self.settings.trace.lives {
+            for tid in self.processes.get(&pid).map(|p| p.threads.clone()).unwrap_or_default() {
+                self.hand_over_ahead(tid);
+            }
+        }
+    }
+
+    /// A thread of a process begins to live, if that is told.
+    pub(super) fn tell_born(&self, pid: i32, tid: i32) {
+        if let Some(trace_channel) = self.trace_channel.as_ref().filter(|_| self.settings.trace.lives) {
+            self.hand_over_lives(pid);
+            trace_channel.thread_born(pid, tid);
+        }
+    }
+
     /// Hands over what a thread has recorded so far, while it may run on.
     pub(super) fn hand_over_ahead(&self, tid: i32) {
         let (Some(trace_channel), Some(th), Some(p)) =

@@ -148,6 +148,8 @@ pub struct Options {
     pub streams: bool,
     /// Stack distances.
     pub distances: distances::Wanted,
+    /// Lines that threads share are found.
+    pub sharing: bool,
     /// The file of data objects.
     pub mem_out_file: Option<Template>,
     /// Whether branch prediction is simulated.
@@ -240,6 +242,7 @@ impl Options {
             alloc_fns: Vec::new(),
             streams: false,
             distances: distances::Wanted::default(),
+            sharing: false,
             mem_out_file: None,
             branch_sim: false,
             cycle_estimation: false,

@@ -433,6 +433,17 @@ pub static OPTIONS: &[Opt] = &[
         "with --reuse-dist=exact: an estimate from one line of so many (a power of two); 0: all lines",
     ),
     opt(
+        &["--sharing"],
+        Kind::Choice(&["no", "lines"]),
+        Role::Tool(|o, v| {
+            o.sharing = matches!(v, Value::Text(text) if text == "lines");
+            Ok(())
+        }),
+        "no",
+        "with --cache-sim=yes: which threads read and wrote which bytes of the same lines, and whether these are the same (lines); \
+         with --objects=yes by data object; slow: every access is told, and contexts of the statistics are not told apart",
+    ),
+    opt(
         &["--mem-out-file"],
         Kind::Text("file"),
         Role::Tool(|o, v| {
@@ -440,7 +451,7 @@ pub static OPTIONS: &[Opt] = &[
             Ok(())
         }),
         "mem.out.%p",
-        "with --objects=yes or --reuse-dist=exact: the file of data objects and distances, JSON lines; FILE.data beside it is a profile of them for cg_annotate; %p, %n, %q{VAR}, %r and %% as in --log-file",
+        "with --objects=yes, --reuse-dist=exact or --sharing=lines: the file of data objects, distances and shared lines, JSON lines; FILE.data beside it is a profile of them for cg_annotate; %p, %n, %q{VAR}, %r and %% as in --log-file",
     ),
     opt(
         &["--branch-sim"],

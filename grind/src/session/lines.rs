@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use callgrind_control_protocol::{Answer, Status, Thread, Tool};
+use cg_cli::saved::Saved;
 use cg_format::cachegrind::Profile;
 use cg_format::count::TooLarge;
 use grind_analysis::broken;
@@ -15,7 +16,6 @@ use grind_analysis::callgrind::parts::Trigger;
 use grind_analysis::contexts::{self, Named};
 use grind_analysis::counts::{CountTable, Events};
 use grind_analysis::dump::{self, Made};
-use grind_analysis::saved::Saved;
 use grind_analysis::simulator::Found;
 use grind_names::symbolizer;
 use grind_session::{ContextCounts, Counts, ProcessReport, Session as _};
@@ -101,7 +101,7 @@ impl Runner<'_> {
         let pid = report.pid;
         let found = self.findings.take(pid);
         let Profiles { all, named } = self.profiles_of_lines(report, &found);
-        let asked = self.watchers.is_some() || found.distances.is_some();
+        let asked = self.watchers.is_some() || found.distances.is_some() || found.sharing.is_some();
         let objects = asked.then(|| self.objects(report, &found));
         if self.options.verbosity > 1 {
             for warning in self.symbolizer.warnings() {

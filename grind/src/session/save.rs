@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use cg_cli::saved::{Saved, save_text};
 use cg_format::cachegrind::Profile;
 use cg_format::mem::Mem;
 use grind_analysis::broken;
@@ -11,7 +12,6 @@ use grind_analysis::callgrind::summary;
 use grind_analysis::contexts::{self, Named};
 use grind_analysis::dump;
 use grind_analysis::objects;
-use grind_analysis::saved::{Saved, save_text};
 use grind_analysis::simulator::Found;
 use grind_session::{Notice, ProcessReport, Session as _};
 
@@ -119,7 +119,8 @@ impl Runner<'_> {
         desc.extend(self.broken.as_ref().map(|what| broken::description(what)));
         let command = self.processes.get(&report.pid).map(|p| dump::command(&p.args)).unwrap_or_default();
         let objects = self.watchers.is_some().then_some(&found.objects);
-        objects::report::mem(report, objects, found.distances.as_ref(), &mut *self.symbolizer, &command, &desc)
+        let (distances, sharing) = (found.distances.as_ref(), found.sharing.as_ref());
+        objects::report::mem(report, objects, distances, sharing, &mut *self.symbolizer, &command, &desc)
     }
 
     /// Writes the data objects, beside them the same as a profile, and tells where they are.
@@ -158,7 +159,11 @@ impl Runner<'_> {
         }
         if self.options.verbosity > 0 && self.invocation == Invocation::Grind {
             let name = command_line(&[path.into_os_string()]);
-            let what = if self.watchers.is_some() { "Data objects" } else { "Stack distances" };
+            let what = match objects.head.reuse {
+                _ if self.watchers.is_some() => "Data objects",
+                Some(_) => "Stack distances",
+                None => "Shared lines",
+            };
             self.user(pid, &format!("\n{what}: {name}\nTo read them: mem_annotate {name}"));
         }
     }

@@ -5,14 +5,19 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use grind_names::mapped;
-use grind_symbols::{Object, Options, Svma};
+use grind_symbols::{Data, Object, Options, Svma};
 use grind_types::{MappedFile, Module};
 
-use super::Named;
+use crate::mapped;
 
-/// A file with variables.
-pub type Image = Named;
+/// A file with variables: its data objects, under the name by which the kernel shows it.
+#[derive(Debug)]
+pub struct Image {
+    /// The file.
+    pub path: std::path::PathBuf,
+    /// Its data objects.
+    pub data: Data,
+}
 
 /// Where one is mapped.
 #[derive(Clone, Debug)]
@@ -29,6 +34,12 @@ struct Mapped {
 pub struct Images(Vec<Mapped>);
 
 impl Images {
+    /// Whether an image has any of these addresses.
+    #[must_use]
+    pub fn any(&self, place: &Range<u64>) -> bool {
+        self.0.iter().any(|m| m.start < place.end && place.start < m.end)
+    }
+
     /// The image that has an address, the number of what is there, and where that lies.
     #[must_use]
     pub fn find(&self, addr: u64) -> Option<(&Arc<Image>, usize, Range<u64>)> {
@@ -66,7 +77,7 @@ impl Reader {
         let (Some(path), Some(file), None) = (&module.path, &module.file, &module.image) else { return None };
         let (image, object) = self.known.entry((path.clone(), file.clone())).or_insert_with(|| {
             let object = mapped::object(path, file, &self.names);
-            (Arc::new(Named { path: path.clone(), data: object.data() }), object)
+            (Arc::new(Image { path: path.clone(), data: object.data() }), object)
         });
         let bias = module.start.0.wrapping_sub(object.svma_of_offset(module.offset)?.0);
         let (start, end) = image.data.loaded();

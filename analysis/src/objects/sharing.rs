@@ -1,0 +1,145 @@
+//! Lines that the threads of a process have shared, as they are asked for and as they are found: who has used which bytes, by the
+//! object that lies there if objects are asked for, and by the instructions that did.
+//!
+//! The model is [`cg_sim::sharing`], rows of the file are made in [`super::report`], and records are gone through in
+//! [`crate::simulator`]. Invariant: threads are told apart by the order in which they were born, so that numbers are those of every run.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use cg_format::mem::sharing::SharingHead;
+use cg_sim::sharing::{self, NO_OBJECT, Place, Touch};
+use grind_trace::Done;
+use grind_trace::every::Touched;
+
+use super::{Images, Objects, Site};
+
+/// How the accesses of a process are shared among its threads.
+#[derive(Clone, Debug)]
+pub struct Sharing {
+    lines: sharing::Sharing,
+    line_bytes: u64,
+    /// Numbers of those that live.
+    threads: HashMap<i32, u32>,
+}
+
+impl Sharing {
+    /// Those of a process whose first thread is `tid`; lines have so many bytes, at most [`sharing::MOST`].
+    #[must_use]
+    pub fn new(line: u32, tid: i32) -> Self {
+        let mut all = Self {
+            lines: sharing::Sharing::new(line),
+            line_bytes: line.clamp(1, sharing::MOST).into(),
+            threads: HashMap::new(),
+        };
+        all.born(tid);
+        all
+    }
+
+    /// A thread begins.
+    pub fn born(&mut self, tid: i32) {
+        let number = self.lines.begins();
+        if let Some(before) = self.threads.insert(tid, number) {
+            self.lines.ends(before);
+        }
+    }
+
+    /// A thread has ended.
+    pub fn ended(&mut self, tid: i32) {
+        if let Some(number) = self.threads.remove(&tid) {
+            self.lines.ends(number);
+        }
+    }
+
+    /// Goes on in a process that `child` is the only thread of, a copy of `tid`.
+    pub fn forked(&mut self, tid: i32, child: i32) {
+        let number = self.threads.remove(&tid);
+        self.lines.forked(number);
+        self.threads.clear();
+        match number {
+            Some(number) => _ = self.threads.insert(child, number),
+            None => self.born(child),
+        }
+    }
+
+    /// Forgets what has been found.
+    pub fn forget(&mut self) {
+        self.lines.forget();
+    }
+
+    /// What lies at addresses may be something else from now on, but for what [`Sharing::close`] is told of.
+    pub fn look_again(&mut self) {
+        self.lines.settle();
+    }
+
+    /// Something else lies there from now on.
+    pub fn close(&mut self, place: Range<u64>) {
+        self.lines.close(place);
+    }
+
+    /// The number of a thread, if others live beside it.
+    #[must_use]
+    pub fn sharer(&self, tid: i32) -> Option<u32> {
+        self.threads.get(&tid).copied().filter(|_| !self.lines.alone())
+    }
+
+    /// A thread of this number makes an access. `site` is asked where that is, `objects` for what lies there.
+    #[inline]
+    pub fn touch(
+        &mut self,
+        thread: u32,
+        touched: Touched,
+        site: impl Fn() -> Site,
+        mut objects: Option<(&mut Objects, &Images)>,
+    ) {
+        let Touched { site: number, done, addr, size } = touched;
+        let (reads, writes) = (done != Done::Write, done != Done::Read);
+        let line = self.line_bytes;
+        let place = |addr: u64| {
+            let start = addr & !(line - 1);
+            let lies = start..start.saturating_add(line);
+            match &mut objects {
+                Some((objects, images)) => {
+                    let found = objects.lies(images, addr, lies, site());
+                    Place { object: found.object, start: found.start, known: found.known }
+                }
+                None => Place { object: NO_OBJECT, start, known: lies },
+            }
+        };
+        self.lines.touch(thread, Touch { addr, size, reads, writes, site: number }, place);
+    }
+
+    /// All that was shared; `site` is asked where a site is.
+    #[must_use]
+    pub fn found(self, site: impl Fn(u32) -> Site) -> Found {
+        let found = self.lines.found();
+        let uses =
+            |row: &sharing::Row| row.uses.iter().map(|used| used.sites.iter().map(|n| site(*n)).collect()).collect();
+        let sites = found.rows.iter().map(uses).collect();
+        Found { found, sites }
+    }
+}
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Rows, and sums by number of the object.
+    pub found: sharing::Found,
+    /// For each use of each row the instructions.
+    pub sites: Vec<Vec<Vec<Site>>>,
+}
+
+impl Found {
+    /// What the first line of a file says of them; rows are counted when it is finished.
+    #[must_use]
+    pub fn head(&self) -> SharingHead {
+        let (line, threads, others) = (self.found.line.into(), self.found.threads as u64, self.found.others);
+        SharingHead { line, threads, others, ..SharingHead::default() }
+    }
+
+    /// The reads of an object's lines that are shared falsely, the writes, and the same of those shared truly.
+    #[must_use]
+    pub fn of_object(&self, number: usize) -> [u64; 4] {
+        u32::try_from(number).ok().and_then(|n| self.found.objects.get(&n)).copied().unwrap_or_default()
+    }
+}

@@ -1,0 +1,424 @@
+//! Lines that threads share as they are shown: who has used which bytes of them, truly or falsely shared; of two files what is
+//! different.
+//!
+//! Whatever is left out is said. Rows are those of the file; only of two files those are one that share the same objects in the same
+//! way, since threads and bytes may be others.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use cg_cli::json::Json;
+use cg_format::mem::sharing::{Shared, SharedUse, SharingHead, Which};
+use cg_format::mem::{Kind, Mem, UNKNOWN};
+
+use crate::source::Sources;
+use cg_format::show::commas as thousands;
+
+/// What two files differ in: lines of the same objects that are shared in the same way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Difference {
+    pub(crate) which: Which,
+    /// The names of the objects, each once.
+    pub(crate) names: Vec<String>,
+    /// Lines, reads and writes that were added.
+    pub(crate) counts: [i128; 3],
+}
+
+/// What is shown.
+#[derive(Debug)]
+pub(crate) enum Rows {
+    /// Of one file: numbers of rows.
+    Each(Vec<usize>),
+    /// Of two files.
+    Differences(Vec<Difference>),
+    /// Only one of two files has any.
+    OneSided,
+}
+
+/// See the module's description.
+#[derive(Debug)]
+pub(crate) struct Sharing {
+    pub(crate) head: SharingHead,
+    pub(crate) rows: Rows,
+    /// How many rows are below the threshold.
+    pub(crate) hidden: usize,
+}
+
+/// What lies there, without the source's help: the same text in both files of a difference.
+fn plain_name(mem: &Mem, used: &SharedUse) -> String {
+    match used.object.and_then(|n| mem.objects.get(n)) {
+        Some(object) if object.kind == Kind::Stack => format!("[stack] {}", object.name),
+        Some(object) if object.kind == Kind::Heap => format!("heap@{}:{}", object.file, object.function),
+        Some(object) => object.name.clone(),
+        None => "line".to_owned(),
+    }
+}
+
+fn differences(before: &Mem, after: &Mem) -> Vec<Difference> {
+    let mut all: BTreeMap<(Which, Vec<String>), [i128; 3]> = BTreeMap::new();
+    for (mem, sign) in [(before, -1), (after, 1)] {
+        for row in &mem.sharing {
+            let mut names: Vec<String> = row.uses.iter().map(|used| plain_name(mem, used)).collect();
+            names.sort();
+            names.dedup();
+            let sums = all.entry((row.which, names)).or_default();
+            let counts = [row.lines, row.reads(), row.writes()];
+            sums.iter_mut().zip(counts).for_each(|(sum, n)| *sum += sign * i128::from(n));
+        }
+    }
+    all.into_iter().map(|((which, names), counts)| Difference { which, names, counts }).collect()
+}
+
+impl Sharing {
+    /// Those of a file, or of two, if there are any: rows with at least `threshold` percent of the accesses to shared lines.
+    pub(crate) fn new(before: Option<&Mem>, mem: &Mem, threshold: f64) -> Option<Self> {
+        let heads = [before.and_then(|mem| mem.head.sharing.as_ref()), mem.head.sharing.as_ref()];
+        let head = heads[1].or(heads[0])?.clone();
+        let whole = heads.iter().flatten().map(|head| head.reads.saturating_add(head.writes)).max().unwrap_or(0);
+        let above = |n: u128| n > 0 && n as f64 * 100.0 >= threshold * whole as f64;
+        let (rows, all) = match (before, &heads) {
+            (Some(before), [Some(_), Some(_)]) => {
+                let mut rows = differences(before, mem);
+                rows.retain(|row| row.counts != [0; 3]);
+                let all = rows.len();
+                let weight = |row: &Difference| row.counts[1].unsigned_abs() + row.counts[2].unsigned_abs();
+                rows.retain(|row| above(weight(row)));
+                rows.sort_by_key(|row| std::cmp::Reverse(weight(row)));
+                (Rows::Differences(rows), all)
+            }
+            (Some(_), _) => (Rows::OneSided, 0),
+            (None, _) => {
+                let weight = |n: &usize| mem.sharing[*n].reads().saturating_add(mem.sharing[*n].writes());
+                let mut rows: Vec<usize> = (0..mem.sharing.len()).filter(|n| above(weight(n).into())).collect();
+                rows.sort_by_key(|n| std::cmp::Reverse(weight(n)));
+                (Rows::Each(rows), mem.sharing.len())
+            }
+        };
+        let shown = match &rows {
+            Rows::Each(rows) => rows.len(),
+            Rows::Differences(rows) => rows.len(),
+            Rows::OneSided => 0,
+        };
+        Some(Self { head, rows, hidden: all - shown })
+    }
+
+    /// The section of the report.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn print(&self, out: &mut dyn Write, mem: &Mem, sources: &mut Sources<'_>) -> io::Result<()> {
+        let SharingHead { line, threads, others, .. } = &self.head;
+        let rows = match &self.rows {
+            Rows::OneSided => return writeln!(out, "Only one of the files has shared lines: they are not compared\n"),
+            Rows::Each(rows) => rows.iter().flat_map(|n| said(&mem.sharing[*n], mem, *line, sources)).collect(),
+            Rows::Differences(rows) => {
+                let counts = |row: &Difference| row.counts.map(thousands).map(Some);
+                let of = |row: &Difference| Said { counts: counts(row), text: title(row.which, &row.names) };
+                rows.iter().map(of).collect::<Vec<Said>>()
+            }
+        };
+        writeln!(
+            out,
+            "Lines of {line} bytes that a thread wrote while another one that uses them lived ({threads} threads)\n"
+        )?;
+        match (&self.rows, rows.is_empty() && self.hidden == 0) {
+            (_, false) => table(out, &rows)?,
+            (Rows::Differences(_), true) => writeln!(out, "Nothing is different")?,
+            (_, true) => writeln!(out, "There is none")?,
+        }
+        if self.hidden > 0 {
+            writeln!(out, "\n{} more below the threshold", thousands(self.hidden as i128))?;
+        }
+        if *others > 0 {
+            let others = thousands((*others).into());
+            writeln!(out, "\n{others} lines are in no row, since there were too many ways of sharing")?;
+        }
+        writeln!(out)
+    }
+
+    /// The same for programs.
+    pub(crate) fn json(&self, json: &mut Json, mem: &Mem, sources: &mut Sources<'_>) {
+        let integer = |json: &mut Json, key: &str, n: i128| {
+            json.key(key);
+            json.integer(n);
+        };
+        json.begin_object();
+        for (key, n) in [
+            ("line", self.head.line),
+            ("threads", self.head.threads),
+            ("reads", self.head.reads),
+            ("writes", self.head.writes),
+            ("others", self.head.others),
+        ] {
+            integer(json, key, n.into());
+        }
+        json.key("rows");
+        json.begin_array();
+        match &self.rows {
+            Rows::OneSided => {}
+            Rows::Differences(rows) => {
+                for row in rows {
+                    json.begin_object();
+                    json.name("sharing", row.which.word().as_bytes());
+                    json.key("objects");
+                    json.begin_array();
+                    row.names.iter().for_each(|name| json.string(name.as_bytes()));
+                    json.end_array();
+                    let [lines, reads, writes] = row.counts;
+                    for (key, n) in [("lines", lines), ("reads", reads), ("writes", writes)] {
+                        integer(json, key, n);
+                    }
+                    json.end_object();
+                }
+            }
+            Rows::Each(rows) => {
+                for row in rows.iter().map(|n| &mem.sharing[*n]) {
+                    json.begin_object();
+                    json.name("sharing", row.which.word().as_bytes());
+                    for (key, n) in [("lines", row.lines), ("reads", row.reads()), ("writes", row.writes())] {
+                        integer(json, key, n.into());
+                    }
+                    json.key("uses");
+                    json.begin_array();
+                    row.uses.iter().for_each(|used| use_json(json, used, mem, sources));
+                    json.end_array();
+                    json.end_object();
+                }
+            }
+        }
+        json.end_array();
+        integer(json, "rows_below_threshold", self.hidden as i128);
+        json.end_object();
+    }
+}
+
+fn use_json(json: &mut Json, used: &SharedUse, mem: &Mem, sources: &mut Sources<'_>) {
+    json.begin_object();
+    json.key("thread");
+    json.integer(used.thread.into());
+    match used.object.and_then(|n| mem.objects.get(n)) {
+        Some(object) => {
+            json.name("kind", object.kind.word().as_bytes());
+            json.name("name", object.name.as_bytes());
+            json.name("variable", sources.variable(object).as_bytes());
+        }
+        None => {
+            json.key("kind");
+            json.null();
+        }
+    }
+    for (key, n) in [("offset", i128::from(used.offset)), ("reads", used.reads.into()), ("writes", used.writes.into())]
+    {
+        json.key(key);
+        json.integer(n);
+    }
+    for (key, bytes) in [("read", &used.read), ("written", &used.written)] {
+        json.key(key);
+        json.begin_array();
+        bytes.iter().flat_map(|(from, to)| [*from, *to]).for_each(|n| json.integer(n.into()));
+        json.end_array();
+    }
+    json.key("places");
+    json.begin_array();
+    for place in &used.places {
+        json.begin_object();
+        json.name("file", place.file.as_bytes());
+        json.key("line");
+        json.integer(place.line.into());
+        json.name("function", place.function.as_bytes());
+        json.end_object();
+    }
+    json.end_array();
+    json.end_object();
+}
+
+/// A line of the table: lines, reads and writes, and what is behind them.
+struct Said {
+    counts: [Option<String>; 3],
+    text: String,
+}
+
+fn title(which: Which, names: &[String]) -> String {
+    let which = match which {
+        Which::False => "FALSE",
+        Which::True => "true ",
+    };
+    format!("{which}  {}", names.join(", "))
+}
+
+/// A row: its sums, who uses what, and what follows from it.
+fn said(row: &Shared, mem: &Mem, line: u64, sources: &mut Sources<'_>) -> Vec<Said> {
+    let mut names: Vec<String> = Vec::new();
+    let mut uses = Vec::new();
+    for used in &row.uses {
+        let name = match used.object.and_then(|n| mem.objects.get(n)) {
+            Some(object) if object.kind == Kind::Heap => sources.variable(object),
+            _ => plain_name(mem, used),
+        };
+        let text = format!("  T{} {}{}", used.thread, bytes(used, &name), places(used));
+        if !names.contains(&name) {
+            names.push(name);
+        }
+        let count = |n: u64| Some(thousands(n.into()));
+        uses.push(Said { counts: [None, count(used.reads), count(used.writes)], text });
+    }
+    let sums = [row.lines, row.reads(), row.writes()].map(|n| Some(thousands(n.into())));
+    let follows = match row.which {
+        Which::False => {
+            format!("no byte that one writes is used by another: give each of them lines of {line} bytes of its own")
+        }
+        Which::True => format!("written by one and used by another: bytes {} of the line", met(row)),
+    };
+    let first = Said { counts: sums, text: title(row.which, &names) };
+    let last = Said { counts: [None, None, None], text: format!("    {follows}") };
+    std::iter::once(first).chain(uses).chain([last]).collect()
+}
+
+/// `reads and writes counts+0..7`.
+fn bytes(used: &SharedUse, name: &str) -> String {
+    let of = |runs: &[(u64, u64)]| {
+        let run = |(from, to): &(u64, u64)| {
+            let at = |n: u64| i128::from(used.offset) + i128::from(n);
+            format!("{}..{}", at(*from), at(to.saturating_sub(1)))
+        };
+        format!("{name}+{}", runs.iter().map(run).collect::<Vec<_>>().join(","))
+    };
+    match (&used.read[..], &used.written[..]) {
+        (read, []) => format!("reads {}", of(read)),
+        ([], written) => format!("writes {}", of(written)),
+        (read, written) if read == written => format!("reads and writes {}", of(read)),
+        (read, written) => format!("reads {}, writes {}", of(read), of(written)),
+    }
+}
+
+fn places(used: &SharedUse) -> String {
+    let place = |place: &cg_format::mem::sharing::SourceLine| match place.line {
+        0 if place.function == UNKNOWN => None,
+        0 => Some(place.function.clone()),
+        line => Some(format!("{}:{line} {}", place.file.rsplit('/').next().unwrap_or_default(), place.function)),
+    };
+    match used.places.iter().filter_map(place).collect::<Vec<_>>() {
+        none if none.is_empty() => String::new(),
+        all => format!("  {}", all.join(", ")),
+    }
+}
+
+/// The bytes that one thread writes and another one uses.
+fn met(row: &Shared) -> String {
+    let has = |runs: &[(u64, u64)], byte: u64| runs.iter().any(|(from, to)| (*from..*to).contains(&byte));
+    let meets = |byte: u64| {
+        row.uses.iter().filter(|used| has(&used.written, byte)).any(|writer| {
+            let other = |used: &&SharedUse| used.thread != writer.thread;
+            row.uses.iter().filter(other).any(|used| has(&used.read, byte) || has(&used.written, byte))
+        })
+    };
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    for byte in (0..64).filter(|byte| meets(*byte)) {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == byte => *last = byte,
+            _ => runs.push((byte, byte)),
+        }
+    }
+    runs.iter().map(|(from, to)| format!("{from}..{to}")).collect::<Vec<_>>().join(",")
+}
+
+fn table(out: &mut dyn Write, rows: &[Said]) -> io::Result<()> {
+    let mut widths = [5, 5, 6];
+    for row in rows {
+        let lengths = row.counts.iter().map(|cell| cell.as_ref().map_or(0, String::len));
+        widths.iter_mut().zip(lengths).for_each(|(width, length)| *width = length.max(*width));
+    }
+    let [lines, reads, writes] = widths;
+    writeln!(out, "{:_>lines$}  {:_>reads$}  {:_>writes$}  sharing", "lines", "reads", "writes")?;
+    for row in rows {
+        if row.counts[0].is_some() {
+            writeln!(out)?;
+        }
+        let cells = row.counts.iter().zip(widths);
+        let text: String = cells.map(|(cell, width)| format!("{:>width$}  ", cell.as_deref().unwrap_or(""))).collect();
+        writeln!(out, "{text}{}", row.text)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cg_format::mem::Object;
+    use cg_format::mem::sharing::SourceLine;
+
+    fn used(thread: u64, read: &[(u64, u64)], written: &[(u64, u64)], writes: u64) -> SharedUse {
+        SharedUse {
+            thread,
+            object: Some(0),
+            offset: 64,
+            read: read.into(),
+            written: written.into(),
+            reads: 1000,
+            writes,
+            places: vec![SourceLine { file: "/a/b.c".into(), line: 9, function: "f".into() }],
+        }
+    }
+
+    fn mem(sharing: Vec<Shared>) -> Mem {
+        let object = Object {
+            kind: Kind::Variable,
+            name: "counts".into(),
+            file: String::new(),
+            line: 0,
+            function: String::new(),
+            bytes: 0,
+            blocks: 0,
+            peak_bytes: 0,
+            counts: vec![],
+        };
+        let mut mem = Mem { objects: vec![object], sharing, ..Mem::default() };
+        mem.head.sharing = Some(SharingHead { line: 64, threads: 3, ..SharingHead::default() });
+        mem.finish();
+        mem
+    }
+
+    fn printed(sharing: &Sharing, mem: &Mem) -> String {
+        let mut text = Vec::new();
+        sharing.print(&mut text, mem, &mut Sources::new(&[])).expect("memory");
+        String::from_utf8(text).expect("text")
+    }
+
+    #[test]
+    fn who_uses_what_is_told() {
+        let row = |which, lines, written: &[(u64, u64)], writes| Shared {
+            which,
+            lines,
+            uses: vec![used(2, &[(0, 8)], &[(0, 8)], writes), used(3, &[], written, 0)],
+        };
+        let before = mem(vec![row(Which::False, 1, &[(8, 12), (60, 64)], 500_000), row(Which::True, 2, &[(4, 9)], 7)]);
+        let sharing = Sharing::new(None, &before, 10.0).expect("shared lines");
+        assert_eq!(
+            printed(&sharing, &before),
+            "Lines of 64 bytes that a thread wrote while another one that uses them lived (3 threads)\n\n\
+             lines  reads  _writes  sharing\n\n    \
+             1  2,000  500,000  FALSE  counts\n       \
+             1,000  500,000    T2 reads and writes counts+64..71  b.c:9 f\n       \
+             1,000        0    T3 writes counts+72..75,124..127  b.c:9 f\n                           \
+             no byte that one writes is used by another: give each of them lines of 64 bytes of its own\n\n\
+             1 more below the threshold\n\n"
+        );
+        let all = Sharing::new(None, &before, 0.0).expect("shared lines");
+        assert!(printed(&all, &before).contains("true   counts\n"), "{}", printed(&all, &before));
+        assert!(printed(&all, &before).contains("written by one and used by another: bytes 4..7 of the line\n"));
+        // What is gone, and what has come.
+        let after = mem(vec![row(Which::True, 3, &[(4, 9)], 9)]);
+        let differs = Sharing::new(Some(&before), &after, 0.0).expect("shared lines");
+        let text = printed(&differs, &after);
+        assert!(text.contains("\n   -1  -2,000  -500,000  FALSE  counts\n"), "{text}");
+        assert!(text.contains("\n    1       0         2  true   counts\n"), "{text}");
+        let same = Sharing::new(Some(&after), &after, 0.0).expect("shared lines");
+        assert!(printed(&same, &after).ends_with("(3 threads)\n\nNothing is different\n\n"));
+        let none = mem(Vec::new());
+        let all = Sharing::new(None, &none, 0.0).expect("the question");
+        assert!(printed(&all, &none).ends_with("\n\nThere is none\n\n"));
+        let nothing = Sharing::new(Some(&Mem::default()), &after, 0.0).expect("shared lines");
+        assert!(printed(&nothing, &after).starts_with("Only one of the files"));
+        assert!(Sharing::new(None, &Mem::default(), 0.0).is_none());
+    }
+}
