@@ -98,3 +98,42 @@ fn words_of_code_are_found_whole() {
     assert!(!named("use std::os::unix::ffi;", "nix"));
     assert_eq!(listed("[dependencies]\na-b.workspace = true\n# c = 1\n[lints]\nd = 1\n"), ["a-b"]);
 }
+
+/// Whether a comment of documentation has an example that is compiled.
+fn has_example(text: &str) -> bool {
+    let mut inside = false;
+    text.lines().any(|line| {
+        let line = line.trim_start();
+        let Some(said) = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")) else {
+            inside = false;
+            return false;
+        };
+        let Some(kind) = said.trim().strip_prefix("```") else { return false };
+        let compiled = ["rust", "no_run", "should_panic", "compile_fail"].iter().any(|k| kind.starts_with(k));
+        inside = !inside;
+        inside && (kind.is_empty() || compiled)
+    })
+}
+
+#[test]
+fn examples_in_documentation_are_tested() {
+    assert!(has_example("/// ```\n/// f();\n/// ```") && has_example("//! x\n//! ```no_run\n//! f();\n//! ```"));
+    assert!(!has_example("/// ```text\n/// f()\n/// ```"));
+    // To look for what is not there takes seconds for each crate.
+    for krate in std::fs::read_dir(workspace()).expect("the workspace").map(|e| e.expect("an entry").path()) {
+        let (manifest, source) = (krate.join("Cargo.toml"), krate.join("src"));
+        let tells = |at: &Path, what: &str| read(at).lines().any(|line| line == what);
+        if !manifest.exists() || !source.join("lib.rs").exists() && !tells(&manifest, "[lib]") {
+            continue;
+        }
+        let mut text = String::new();
+        sources(&source, &mut text);
+        let (has, wanted) = (has_example(&text), !tells(&manifest, "doctest = false"));
+        assert_eq!(
+            has,
+            wanted,
+            "{}: `doctest = false` belongs into it if, and only if, it has no examples",
+            krate.display()
+        );
+    }
+}
