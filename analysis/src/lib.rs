@@ -13,5 +13,4 @@ pub mod contexts;
 pub mod counts;
 pub mod cycles;
 pub mod dump;
-pub mod objects;
 pub mod simulator;

@@ -24,7 +24,7 @@ use grind_types::{Module, Query};
 
 use crate::contexts::Reuse;
 use crate::counts::EventCounts;
-use crate::objects::{self, Images, Miss, Objects, Reader, distances, sharing};
+use grind_objects::{self as objects, Images, Miss, Objects, Reader, distances, sharing};
 
 /// What was found of one instruction: misses, mispredictions, and accesses that only the trace knows.
 #[derive(Clone, Copy, Debug)]

@@ -17,7 +17,7 @@ use cg_sim::usage::{LinesDiffer, Usage};
 use cg_sim::{Geometries, Geometry, Levels};
 use grind_analysis::callgrind::settings::CacheUse;
 use grind_analysis::counts::Events;
-use grind_analysis::objects::distances;
+use grind_objects::distances;
 use grind_trace::{EveryAccess, FirstLevel, TraceSettings};
 
 use crate::options::{Options, Tool};

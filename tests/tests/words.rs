@@ -93,7 +93,7 @@ fn parts(name: &str) -> String {
 fn crates_of(part: &str) -> Vec<&str> {
     match part {
         "engine" => layers::ENGINE.to_vec(),
-        "analysis" => vec!["analysis", "names"],
+        "analysis" => vec!["analysis", "objects", "names"],
         krate => vec![krate],
     }
 }

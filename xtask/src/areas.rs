@@ -64,7 +64,7 @@ pub(crate) const AREAS: &[Area] = &[
         "caches and branch prediction",
         false,
         &[
-            &["-p", "cg-sim"],
+            &["-p", "cg-sim", "-p", "grind-objects"],
             &["-p", "grind-engine", "--test", "simulation"],
             &["-p", "grind-tests", "--test", "cache_oracle", "--test", "dynamic_simulation", "--test", "objects"],
             &["-p", "grind-tests", "--test", "levels", "--test", "distances", "--test", "sharing"],

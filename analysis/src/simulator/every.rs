@@ -17,9 +17,8 @@ use grind_trace::{CONTEXT_SITE, CONTEXT_WORDS, Done, Site, SiteKind, Target};
 
 use super::{BeyondFirst, Nobody, Process, Sites, accesses, missed_object};
 use crate::counts::EventCounts;
-use crate::objects;
-use crate::objects::distances::{self, Wanted};
-use crate::objects::sharing::{self, Sharing};
+use grind_objects::distances::{self, Wanted};
+use grind_objects::sharing::{self, Sharing};
 
 /// How many bins lie beside one another, for those distances that most accesses have.
 const NEAR: usize = 7;
@@ -118,19 +117,20 @@ impl Every {
 
     /// The lines that threads have shared.
     pub(super) fn shared(&mut self, sites: &[Site]) -> Option<sharing::Found> {
-        let at = |n: u32| sites.get(n as usize).map(|site| objects::Site { module: site.module, addr: site.addr.0 });
-        let nowhere = objects::Site { module: u32::MAX, addr: 0 };
+        let at =
+            |n: u32| sites.get(n as usize).map(|site| grind_objects::Site { module: site.module, addr: site.addr.0 });
+        let nowhere = grind_objects::Site { module: u32::MAX, addr: 0 };
         Some(self.sharing.take()?.found(|n| at(n).unwrap_or(nowhere)))
     }
 
     /// Distances, by instruction.
     pub(super) fn found(&self, sites: &[Site]) -> Option<distances::Found> {
         let wanted = self.distances?;
-        let mut found: HashMap<objects::Site, Histogram> = HashMap::new();
+        let mut found: HashMap<grind_objects::Site, Histogram> = HashMap::new();
         for (n, site) in sites.iter().enumerate().take(self.tallies.near.len()) {
             let histogram = self.tallies.of(n);
             if histogram != Histogram::default() {
-                let at = objects::Site { module: site.module, addr: site.addr.0 };
+                let at = grind_objects::Site { module: site.module, addr: site.addr.0 };
                 found.entry(at).or_default().merge(&histogram);
             }
         }
@@ -295,7 +295,7 @@ impl<A: Ask> Seen<'_, A> {
         if let (Some(sharing), Some(number)) = (&mut self.sharing, self.sharer) {
             let at = || {
                 let site = &self.sites.all[site as usize];
-                objects::Site { module: site.module, addr: site.addr.0 }
+                grind_objects::Site { module: site.module, addr: site.addr.0 }
             };
             let objects = self.process.objects.as_deref_mut().map(|objects| (objects, &self.sites.images));
             sharing.touch(number, touched, at, objects);

@@ -11,7 +11,6 @@ use grind_analysis::callgrind::dumps::Written;
 use grind_analysis::callgrind::summary;
 use grind_analysis::contexts::{self, Named};
 use grind_analysis::dump;
-use grind_analysis::objects;
 use grind_analysis::simulator::Found;
 use grind_session::{Notice, ProcessReport, Session as _};
 
@@ -120,7 +119,7 @@ impl Runner<'_> {
         let command = self.processes.get(&report.pid).map(|p| dump::command(&p.args)).unwrap_or_default();
         let objects = self.watchers.is_some().then_some(&found.objects);
         let (distances, sharing) = (found.distances.as_ref(), found.sharing.as_ref());
-        objects::report::mem(report, objects, distances, sharing, &mut *self.symbolizer, &command, &desc)
+        grind_objects::report::mem(report, objects, distances, sharing, &mut *self.symbolizer, &command, &desc)
     }
 
     /// Writes the data objects, beside them the same as a profile, and tells where they are.

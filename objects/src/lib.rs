@@ -8,6 +8,8 @@
 //!
 //! Knows of addresses and records; names of sites are found by [`report`] when the process has ended.
 
+#![forbid(unsafe_code)]
+
 mod blocks;
 pub mod distances;
 pub mod report;

@@ -1,7 +1,7 @@
 //! Stack distances of a process's data accesses, as they are asked for and as they are found.
 //!
 //! Each thread's are those of its own accesses: what others use meanwhile does not count. Rows of the file are made in
-//! [`super::report`], and records are gone through in [`crate::simulator`].
+//! [`super::report`], and records are gone through in the simulator of `grind_analysis`.
 
 use cg_format::mem::reuse::{BINS, ReuseHead};
 use cg_sim::distance::{self, Histogram, Sample};

@@ -2,7 +2,7 @@
 //! object that lies there if objects are asked for, and by the instructions that did.
 //!
 //! The model is [`cg_sim::sharing`], rows of the file are made in [`super::report`], and records are gone through in
-//! [`crate::simulator`]. Invariant: threads are told apart by the order in which they were born, so that numbers are those of every run.
+//! the simulator of `grind_analysis`. Invariant: threads are told apart by the order in which they were born, so that numbers are those of every run.
 
 use std::collections::HashMap;
 use std::ops::Range;
