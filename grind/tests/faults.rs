@@ -67,11 +67,12 @@ fn check(options: &[&str], fault: &str, leaves: Leaves) {
 /// The tools, in the ways in which they gather.
 const COUNTED: &[&str] = &[];
 const SIMULATED: &[&str] = &["--cache-sim=yes"];
-const FOLLOWED: &[&str] = &["--tool=callgrind"];
-const FOLLOWED_AND_SIMULATED: &[&str] = &["--tool=callgrind", "--cache-sim=yes"];
+const FOLLOWED: &[&str] = &["--tool=callgrind", "--told-first=0"];
+const FOLLOWED_AND_SIMULATED: &[&str] = &["--tool=callgrind", "--cache-sim=yes", "--told-first=0"];
+const TOLD_FIRST: &[&str] = &["--tool=callgrind", "--told-first=1"];
 const TOLD: &[&str] = &["--tool=callgrind", "--tell-calls=yes"];
 const USED: &[&str] = &["--tool=callgrind", "--cacheuse=yes", "--I1=1024,2,64", "--D1=1024,2,64", "--LL=65536,2,64"];
-const WAYS: [&[&str]; 6] = [COUNTED, SIMULATED, FOLLOWED, FOLLOWED_AND_SIMULATED, TOLD, USED];
+const WAYS: [&[&str]; 7] = [COUNTED, SIMULATED, FOLLOWED, FOLLOWED_AND_SIMULATED, TOLD, USED, TOLD_FIRST];
 
 fn each(faults: &[(&str, &[&[&str]])], leaves: Leaves) {
     if !cfg!(debug_assertions) {

@@ -56,6 +56,11 @@ impl Health {
         self.with(|(state, _)| *state)
     }
 
+    /// Whether nothing has broken.
+    pub fn is_whole(&self) -> bool {
+        self.state() == State::Whole
+    }
+
     /// What has broken, if nobody has done anything about it.
     pub fn unnoticed(&self) -> Option<String> {
         self.with(|(state, what)| (*state == State::Broken).then(|| what.clone()))

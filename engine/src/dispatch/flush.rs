@@ -351,7 +351,8 @@ impl Dispatcher<'_> {
         }
         code_cache.borrow_mut().flush();
         // Whoever comes from plain code has its calls followed at once.
-        let follows = on && (code_cache.borrow().follows_now() || code_cache.borrow().trace.plain());
+        let follows =
+            on && self.can_follow() && (code_cache.borrow().follows_now() || code_cache.borrow().trace.plain());
         code_cache.borrow_mut().record(on);
         self.note_all_made(tid, &code_cache);
         if r.reason == Reason::Speed

@@ -57,7 +57,7 @@ impl Dispatcher<'_> {
 
     /// Follows the calls of processes that have told theirs for long enough.
     pub(super) fn follow_what_pays(&mut self) {
-        if self.settings.trace.calls.is_none_or(|calls| calls.told_first.is_zero()) {
+        if self.settings.trace.calls.is_none_or(|calls| calls.told_first.is_zero()) || !self.can_follow() {
             return;
         }
         let due = |p: &&Process| {
@@ -68,6 +68,11 @@ impl Dispatcher<'_> {
         for pid in due {
             self.begin_flush(pid, Reason::Anew);
         }
+    }
+
+    /// Whether there is somebody to decide on calls. To tell them needs no answer.
+    pub(super) fn can_follow(&self) -> bool {
+        self.trace_channel.as_ref().is_some_and(|trace_channel| trace_channel.health().is_whole())
     }
 
     fn slot_of(&self, tid: i32) -> Option<SlotId> {
