@@ -1,6 +1,10 @@
 //! Functions of Python programs in call graphs (`--frames=python`): they are called by whom, and as often as, the interpreter itself says;
-//! nothing is lost of what its own functions cost; whoever cannot be shown is refused with a reason. With every version of CPython that
-//! there is here: Debian's, and those of pyenv (`PYENV_ROOT`, or `.pyenv` in the home).
+//! nothing is lost of what its own functions cost; whoever cannot be shown is refused with a reason. With a version of CPython of each way
+//! to say which frame runs, or all that there are: Debian's, and those of pyenv (`PYENV_ROOT`, or `.pyenv` in the home):
+//!
+//! ```sh
+//! GRIND_EVERY_PYTHON=1 cargo test -p grind-tests --test frames
+//! ```
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +24,10 @@ fn interpreters() -> Vec<PathBuf> {
     let root = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
     let root = root.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".pyenv")));
     let versions = root.and_then(|root| std::fs::read_dir(root.join("versions")).ok()).into_iter().flatten();
-    let known = |name: &str| (8..=13).any(|minor| name.starts_with(&format!("3.{minor}.")));
+    let all = std::env::var_os("GRIND_EVERY_PYTHON").is_some();
+    // As an argument, on the stack, in the thread's state.
+    let minors: &[u32] = if all { &[8, 9, 10, 11, 12, 13] } else { &[8, 12, 13] };
+    let known = |name: &str| minors.iter().any(|minor| name.starts_with(&format!("3.{minor}.")));
     let mut all: Vec<PathBuf> = versions
         .filter_map(Result::ok)
         .filter(|version| known(&version.file_name().to_string_lossy()))
@@ -133,8 +140,9 @@ fn functions_are_called_as_often_as_the_interpreter_says() {
             }
             _ => &[&[]],
         };
-        for options in ways {
-            let all: Vec<&str> = [&["--frames=python"], *options].concat();
+        let check = |options: &[&str]| {
+            let all: Vec<&str> = [&["--frames=python"], options].concat();
+            let dir = tempfile::tempdir().expect("a folder");
             let done = profiled(&all, &[&python, "-S", &program], dir.path());
             let mut found = read(&done.raw[0].1).calls;
             // Making a generator runs its function from 3.11 on, which the interpreter tells nobody.
@@ -151,7 +159,12 @@ fn functions_are_called_as_often_as_the_interpreter_says() {
             said.retain(|(from, _), _| !from.starts_with("told"));
             found.retain(|(_, to), _| !to.starts_with("main:"));
             assert_eq!(found, said, "{python} {options:?}");
-        }
+        };
+        std::thread::scope(|scope| {
+            for options in ways {
+                scope.spawn(|| check(options));
+            }
+        });
     }
 }
 
