@@ -278,7 +278,7 @@ impl Settings {
     /// each context, which pays only for what runs for a while.
     #[must_use]
     pub fn told_first(&self) -> Duration {
-        self.told_for.unwrap_or(Duration::from_millis(if self.by_caller() { 1000 } else { 50 }))
+        self.told_for.unwrap_or(Duration::from_millis(if self.by_caller() { 1000 } else { 0 }))
     }
 
     /// The same, if no function were recursive.
