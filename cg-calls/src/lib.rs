@@ -46,6 +46,6 @@ pub use profile::{Arc, Counter, CounterKey, Jump, Node, NodeIndex, Profile, Skip
 pub use step::{Step, StepKind};
 pub use thread::{
     Active, Again, ArcId, CallContext, Calls, Changes, Config, Here, JumpKind, Made, Native, Packed, PackedPlaces,
-    Request, RootChange, Settled, Shown, Spot,
+    Request, RootChange, Settled, Shown, Spot, View,
 };
 pub use tree::{CallTree, Chain, Each};

@@ -25,7 +25,7 @@ mod interposed;
 mod packed_costs;
 
 pub use deferred_costs::{ArcId, CallContext, Changes, RootChange, Spot};
-pub use followed::{Again, Here, Made, Settled, Shown};
+pub use followed::{Again, Here, Made, Settled, Shown, View};
 pub use found::Native;
 pub use packed_costs::{Packed, Places as PackedPlaces};
 
@@ -470,6 +470,11 @@ impl Calls {
     #[inline]
     pub fn gate(&mut self, gated: bool, now: &[u64]) {
         if self.config.gated != gated {
+            // What is executed while something is skipped is booked by readings here, and counted there.
+            match gated {
+                true => self.set_skip(self.skip, now),
+                false => self.meter.read_into(now, &mut self.skip_since),
+            }
             self.config.gated = gated;
             self.meter.gate(gated, now);
         }

@@ -9,7 +9,7 @@ mod common;
 
 use std::collections::HashMap;
 
-use cg_calls::{Again, Calls, Config, FunctionId, Here, Made, Settled, Shown, SiteId, StepKind};
+use cg_calls::{Again, Calls, Config, FunctionId, Here, Made, Settled, Shown, SiteId, StepKind, View};
 use common::walk::{Walk, event_at, program, sorted, transfer_at, walk};
 use common::{Program, at};
 
@@ -53,6 +53,8 @@ struct Follower {
     /// What was shown the last time, and the stack as it is.
     shown: Vec<Shown>,
     frames: Vec<Shown>,
+    /// There are others below them.
+    hides: bool,
     active: HashMap<FunctionId, u64>,
     bridges: HashMap<(SiteId, Here, u64), Vec<Bridge>>,
     call_edges: Vec<(Again, Settled)>,
@@ -68,9 +70,9 @@ impl Follower {
         self.here.expect("it has begun")
     }
 
-    /// The stack pointer of the innermost frame: below all, there is one that nothing leaves.
+    /// The stack pointer of the innermost frame: below all, there is one that nothing leaves, or everything.
     fn top(&self) -> u64 {
-        self.frames.last().map_or(u64::MAX, |f| f.sp)
+        self.frames.last().map_or(if self.hides { 0 } else { u64::MAX }, |f| f.sp)
     }
 
     /// What a bridge does; false if it cannot.
@@ -187,7 +189,8 @@ impl Follower {
     }
 
     fn go_on(&mut self, calls: &mut Calls, made: Option<u32>, all: bool) {
-        let (kept, frames) = calls.show(made, all, MOST);
+        let View { kept, frames, hides } = calls.show(made, all, MOST);
+        self.hides = hides;
         self.shown.truncate(kept);
         self.shown.extend(frames);
         self.frames.clone_from(&self.shown);
@@ -296,9 +299,15 @@ fn told_and_followed_agree_where_requests_switch_collection() {
 }
 
 /// Walks a program of which these functions switch collection, which is on or off at first; now and then, so does a request.
-/// `set` says what else is asked for.
+/// `set` says what else is asked for. Calls are followed from the first on, or told at first.
 fn agree(switching: &[u32], collect_at_start: bool, requests: bool, set: &dyn Fn(&mut Program)) {
-    let (mut alone, mut all, mut most_callers) = (0, 0, 0);
+    for told_first in [false, true] {
+        agree_from(told_first, switching, collect_at_start, requests, set);
+    }
+}
+
+fn agree_from(told_first: bool, switching: &[u32], collect_at_start: bool, requests: bool, set: &dyn Fn(&mut Program)) {
+    let (mut alone, mut all, mut most_callers, mut in_skipped) = (0, 0, 0, 0);
     for seed in 1..60 {
         let mut program = program();
         switching.iter().for_each(|&f| program.set(f, |about| about.toggle_collect = true));
@@ -316,25 +325,48 @@ fn agree(switching: &[u32], collect_at_start: bool, requests: bool, set: &dyn Fn
         };
         let mut told = new(&mut program, false, [0; 3]);
         // None is entered at 0.
-        let mut calls = new(&mut program, true, [1, 0, 0]);
-        let mut follower = Follower { here: Some(calls.here(&mut program)), totals: [1, 0], ..Follower::default() };
-        follower.go_on(&mut calls, None, true);
-        let mut now = [0; 3];
+        let mut calls = new(&mut program, !told_first, [1, 0, 0]);
+        // From this record on. If it can be where something has been executed of a call that is skipped.
+        let mut begins = if told_first { (seed as usize * 29 + 7) % 600 } else { 0 };
+        let latest = begins + if told_first && seed.is_multiple_of(2) { 500 } else { 0 };
+        let mut follower = Follower::default();
+        let (mut now, mut skipped) = ([0; 3], None);
         for (n, &index) in walk.records.iter().enumerate() {
+            let stays = skipped.is_some() && told.here(&mut program).skip == skipped;
+            skipped = told.here(&mut program).skip;
+            if n == begins && n < latest && !stays {
+                begins += 1;
+            }
+            if n == begins {
+                in_skipped += u32::from(stays);
+                let then = [now[0] + 1, now[1], now[2]];
+                calls.gate(true, &then);
+                let totals = [then[0], then[1]];
+                follower = Follower { here: Some(calls.here(&mut program)), totals, missed: now[2], ..follower };
+                follower.go_on(&mut calls, None, true);
+            }
             // Before its block, as a fetch or an access is. Now and then, or often.
             for miss in 0..3 {
                 if (n as u64 * 7 + seed * 3 + miss * 5).is_multiple_of(3 + seed % 11) {
                     let counter = MISSES + (n as u32 + miss as u32) % 5;
                     told.block(counter);
                     now[2] += 1;
-                    follower.miss(counter);
+                    if n < begins {
+                        calls.block(counter);
+                    } else {
+                        follower.miss(counter);
+                    }
                 }
             }
             let step = walk.steps[walk.words[index] as usize];
             now.iter_mut().zip(costs[&step.counter]).for_each(|(now, cost)| *now += cost);
             event_at(&mut told, &mut program, &walk, index, &now);
+            if n < begins {
+                event_at(&mut calls, &mut program, &walk, index, &[now[0] + 1, now[1], now[2]]);
+                continue;
+            }
             follower.record(&mut calls, &mut program, &walk, index);
-            assert_eq!(follower.here(), told.here(&mut program), "seed {seed}, record {n}");
+            assert_eq!(follower.here(), told.here(&mut program), "seed {seed}, record {n} {told_first} {begins}");
             if requests && n % 37 == 31 {
                 follower.pull_stack(&mut calls, &mut program);
                 told.toggle_collect(&now);
@@ -355,8 +387,9 @@ fn agree(switching: &[u32], collect_at_start: bool, requests: bool, set: &dyn Fn
             }
         }
         alone += follower.alone;
-        all += walk.records.len() as u64;
+        all += (walk.records.len() - begins) as u64;
     }
     let few = if most_callers == 0 { 4 } else { 8 };
     assert!(alone * few > all, "only {alone} of {all} records were followed without a question");
+    assert!(!told_first || in_skipped > 5, "only {in_skipped} times while something was skipped");
 }

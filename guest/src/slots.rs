@@ -362,7 +362,7 @@ impl SlotPool {
             call_edge: call_edge(w),
         };
         let frames = read.as_chunks::<WORDS>().0[kept - first..].iter().map(frame).collect();
-        Calls { totals, kept, frames, active: Vec::new() }
+        Calls { totals, kept, frames, hides: false, active: Vec::new() }
     }
 
     fn read_words_at(&self, id: SlotId, offset: u64, words: &mut [u64]) {
@@ -380,7 +380,9 @@ impl SlotPool {
 
     /// Lets emitted code go on with these calls. `returns`: where returns of call edges are dealt with; `odd`: where others are.
     pub fn set_calls(&self, id: SlotId, calls: &Calls, returns: &[u64], odd: u64) {
-        let bottom = Frame { sp: u64::MAX, entered: [0; TOTALS], call_edge: NO_CALL_EDGE };
+        // A stack pointer is never below the lowest one, so that the check of each bridge fails there.
+        let sp = if calls.hides { 0 } else { u64::MAX };
+        let bottom = Frame { sp, entered: [0; TOTALS], call_edge: NO_CALL_EDGE };
         debug_assert!(calls.kept + calls.frames.len() <= WINDOW);
         let words = |f: &Frame| frame_words(f, returns, odd);
         // Below all, one that only the sink can pop.

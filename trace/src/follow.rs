@@ -115,6 +115,8 @@ pub struct Calls {
     pub kept: usize,
     /// Those above them, the innermost last.
     pub frames: Vec<Frame>,
+    /// There are others below them: where they have all been left, whatever comes is to be asked about.
+    pub hides: bool,
     /// How many calls of functions are going on, where that has changed; by the functions' numbers. Those on the last level of
     /// recursion do not count.
     pub active: Vec<(u32, u64)>,

@@ -107,6 +107,17 @@ impl Shown {
     pub const NO_CALL_EDGE: u32 = u32::MAX;
 }
 
+/// What whoever follows goes on with.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    /// How many of the frames that were shown stay as they are, the lowest ones.
+    pub kept: usize,
+    /// Those above them.
+    pub frames: Vec<Shown>,
+    /// There are others below them, which the stack pointer may leave, too.
+    pub hides: bool,
+}
+
 /// A call edge, in terms of this thread.
 #[derive(Clone, Copy, Debug)]
 struct Resolved {
@@ -459,9 +470,9 @@ impl Calls {
         }
     }
 
-    /// What is to be shown from now on, at most `most` frames: how many of those that are shown stay as they are, unless
-    /// `all` are asked for, and those above them. `made`: the call edge of the call that was the last event.
-    pub fn show(&mut self, made: Option<u32>, all: bool, most: usize) -> (usize, Vec<Shown>) {
+    /// What is to be shown from now on, at most `most` frames, `all` of them or what has changed. `made`: the call edge of the call
+    /// that was the last event.
+    pub fn show(&mut self, made: Option<u32>, all: bool, most: usize) -> View {
         let len = self.stack.len();
         let lowest = self.stack.take_lowest();
         let made = made.filter(|_| self.returns_alone());
@@ -503,7 +514,7 @@ impl Calls {
             let entered = kept.map(|event| event.map_or(0, total));
             Shown { sp: self.stack.frame(i).sp, entered, call_edge: f.call_edges[i] }
         });
-        (from - f.window, shown.collect())
+        View { kept: from - f.window, frames: shown.collect(), hides: f.window > self.bottom }
     }
 
     /// Whether a return from the innermost call pops that call, and a stub that led to it, alone; or, of a jump, is one from the

@@ -134,6 +134,12 @@ pub fn walk(program: &mut Program, seed: u64, length: usize) -> Walk {
                         // Through the callee's stub, as a rule.
                         let stub = callee as u32 + 10;
                         walk.tell(Step { kind: StepKind::Call, target: at(stub, 0), ..block }, new, 0);
+                        if random(3) == 0 {
+                            // It is not bound yet, and goes on behind its own jump.
+                            let (site, counter) = (program.id(at(stub, 2)), stub * 8 + 1);
+                            let jump = Step { kind: StepKind::JumpIndirect, counter, cost: 3, site, target: 0 };
+                            walk.tell(jump, new, at(stub, 3));
+                        }
                         let site = program.id(at(stub, 4));
                         let (counter, cost) = (stub * 8, 2);
                         let other = 1 + random(functions);

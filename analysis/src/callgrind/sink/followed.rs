@@ -6,7 +6,7 @@
 
 use std::panic::resume_unwind;
 
-use cg_calls::{Again, Code as _, Here, JumpKind, Made, Settled, Shown};
+use cg_calls::{Again, Code as _, Here, JumpKind, Made, Settled, Shown, View};
 use grind_trace::follow::{self, Book, CallContext, CallKind, Names, Outcome, StackEffect, WINDOW};
 use grind_types::fault;
 
@@ -106,12 +106,12 @@ impl Recorder {
         self.with_followed(pid, tid, |p, t, catalogue, space| {
             let (calls, now) = t.live();
             let totals = kept.map(|event| event.map_or(0, |event| now[event]));
-            let (kept, frames) = calls.show(made, all, WINDOW);
+            let View { kept, frames, hides } = calls.show(made, all, WINDOW);
             let frames =
                 frames.into_iter().map(|f| follow::Frame { sp: f.sp, entered: f.entered, call_edge: f.call_edge });
             let active = calls.activities().into_iter();
             let active = active.map(|(f, n)| (p.followed.number(f, catalogue, &mut space.functions), n));
-            follow::Calls { totals, kept, frames: frames.collect(), active: active.collect() }
+            follow::Calls { totals, kept, frames: frames.collect(), hides, active: active.collect() }
         })
     }
 
