@@ -45,7 +45,7 @@ pub use code::{CallersId, CallersTable, Code, Function, FunctionId, ObjectId, Pl
 pub use profile::{Arc, Counter, CounterKey, Jump, Node, NodeIndex, Profile, Skipped};
 pub use step::{Step, StepKind};
 pub use thread::{
-    Active, Again, ArcId, CallContext, Calls, Changes, Config, Here, JumpKind, Made, Native, Packed, PackedPlaces,
-    Request, RootChange, Settled, Shown, Spot, View,
+    Active, Again, ArcId, CallContext, Calls, Changes, Config, Here, Interposed, JumpKind, Made, Native, Packed,
+    PackedPlaces, Request, RootChange, Settled, Shown, Spot, View,
 };
 pub use tree::{CallTree, Chain, Each};

@@ -27,6 +27,7 @@ mod packed_costs;
 pub use deferred_costs::{ArcId, CallContext, Changes, RootChange, Spot};
 pub use followed::{Again, Here, Made, Settled, Shown, View};
 pub use found::Native;
+pub use interposed::Interposed;
 pub use packed_costs::{Packed, Places as PackedPlaces};
 
 use std::collections::VecDeque;

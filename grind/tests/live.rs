@@ -8,24 +8,14 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use common::Place;
+use common::{COMPUTE, Place};
 
 /// Says something on both ways, computes for so many tenths of a second, and says something again.
 const PROGRAM: &str = r#"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
-static volatile unsigned long kept;
-__attribute__((noinline)) static void compute(double seconds) {
-    struct timespec start, now;
-    clock_gettime(CLOCK_MONOTONIC, &start);
-    do {
-        for (int i = 0; i < 100000; i++) kept = kept * 31 + 1;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    } while (now.tv_sec - start.tv_sec + (now.tv_nsec - start.tv_nsec) * 1e-9 < seconds);
-}
 static void interrupted(int signal) { (void)signal; if (write(1, "interrupted\n", 12) == 12) _exit(7); }
 int main(int argc, char **argv) {
     signal(SIGINT, interrupted);
@@ -54,6 +44,14 @@ struct Shown {
 }
 
 impl Shown {
+    /// The program, built, in a place of its own.
+    fn program(line: &str) -> Option<(Place, Self)> {
+        let place = Place::new();
+        place.compile("prog", &[COMPUTE, PROGRAM].concat(), &["-g", "-O1"])?;
+        let shown = Self::start(&place, &format!("--live {line}"))?;
+        Some((place, shown))
+    }
+
     fn start(place: &Place, line: &str) -> Option<Self> {
         if std::process::Command::new("script").arg("--version").output().is_err() {
             assert!(std::env::var_os("CI").is_none(), "script is needed in CI");
@@ -127,7 +125,7 @@ fn in_order(text: &str, wanted: &[&str]) -> bool {
 #[test]
 fn a_run_is_shown_and_what_is_written_comes_behind() {
     let place = Place::new();
-    let Some(_) = place.compile("prog", PROGRAM, &["-g", "-O1"]) else { return };
+    let Some(_) = place.compile("prog", &[COMPUTE, PROGRAM].concat(), &["-g", "-O1"]) else { return };
     for options in ["", "--tool=callgrind --cache-sim=yes", "--cache-sim=yes"] {
         let Some(mut shown) = Shown::start(&place, &format!("--live {options} ./prog 20")) else { return };
         shown.until("compute");
@@ -149,9 +147,7 @@ fn a_run_is_shown_and_what_is_written_comes_behind() {
 
 #[test]
 fn a_view_is_left_while_the_program_goes_on() {
-    let place = Place::new();
-    let Some(_) = place.compile("prog", PROGRAM, &["-g", "-O1"]) else { return };
-    let Some(mut shown) = Shown::start(&place, "--live -q ./prog 60") else { return };
+    let Some((_place, mut shown)) = Shown::program("-q ./prog 60") else { return };
     shown.until("compute");
     shown.press(b"q");
     shown.until("first");
@@ -163,9 +159,7 @@ fn a_view_is_left_while_the_program_goes_on() {
 
 #[test]
 fn the_keys_that_interrupt_are_the_programs() {
-    let place = Place::new();
-    let Some(_) = place.compile("prog", PROGRAM, &["-g", "-O1"]) else { return };
-    let Some(mut shown) = Shown::start(&place, "--live -q ./prog 1000") else { return };
+    let Some((_place, mut shown)) = Shown::program("-q ./prog 1000") else { return };
     shown.until("compute");
     shown.press(b"\x03");
     let (code, [_, _, behind]) = shown.ends();
@@ -175,9 +169,7 @@ fn the_keys_that_interrupt_are_the_programs() {
 
 #[test]
 fn output_that_goes_elsewhere_goes_there() {
-    let place = Place::new();
-    let Some(_) = place.compile("prog", PROGRAM, &["-g", "-O1"]) else { return };
-    let Some(mut shown) = Shown::start(&place, "--live -q ./prog 20 >out") else { return };
+    let Some((place, mut shown)) = Shown::program("-q ./prog 20 >out") else { return };
     shown.until("compute");
     let written = std::fs::read_to_string(place.path("out")).unwrap();
     assert!(written.starts_with("first 001 -1\n"), "{written}");
@@ -189,7 +181,7 @@ fn output_that_goes_elsewhere_goes_there() {
 #[test]
 fn what_cannot_be_shown_is_refused() {
     let place = Place::new();
-    let Some(_) = place.compile("prog", PROGRAM, &["-g", "-O1"]) else { return };
+    let Some(_) = place.compile("prog", &[COMPUTE, PROGRAM].concat(), &["-g", "-O1"]) else { return };
     let answer = place.grind(&["--live", "./prog", "1"]);
     assert_eq!(answer.code, Some(1), "{}", answer.err);
     assert!(answer.err.contains("standard error is none") && answer.out.is_empty(), "{}", answer.err);
@@ -209,9 +201,7 @@ fn processes_in(folder: &Path) -> Vec<String> {
 
 #[test]
 fn a_terminal_that_goes_takes_the_run_with_it() {
-    let place = Place::new();
-    let Some(_) = place.compile("prog", PROGRAM, &["-g", "-O1"]) else { return };
-    let Some(mut shown) = Shown::start(&place, "--live -q ./prog 10000") else { return };
+    let Some((place, mut shown)) = Shown::program("-q ./prog 10000") else { return };
     shown.until("compute");
     shown.child.kill().unwrap();
     shown.child.wait().unwrap();

@@ -6,21 +6,11 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Stdio;
 
-use common::Place;
+use common::{COMPUTE, Place};
 
 /// Begins a line, computes, goes on with it, writes to a file, computes and ends the line.
 const SLOW: &str = r#"
 #include <stdio.h>
-#include <time.h>
-static volatile unsigned long kept;
-static void compute(double seconds) {
-    struct timespec start, now;
-    clock_gettime(CLOCK_MONOTONIC, &start);
-    do {
-        for (int i = 0; i < 100000; i++) kept = kept * 31 + 1;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    } while (now.tv_sec - start.tv_sec + (now.tv_nsec - start.tv_nsec) * 1e-9 < seconds);
-}
 int main(void) {
     setvbuf(stdout, 0, _IONBF, 0);
     printf("begun");
@@ -67,7 +57,7 @@ fn screen(bytes: &str) -> Vec<String> {
 #[test]
 fn the_line_of_progress_comes_and_goes_without_a_trace() {
     let place = Place::new();
-    let Some(_) = place.compile("slow", SLOW, &["-g", "-O1"]) else { return };
+    let Some(_) = place.compile("slow", &[COMPUTE, SLOW].concat(), &["-g", "-O1"]) else { return };
     if std::process::Command::new("script").arg("--version").output().is_err() {
         assert!(std::env::var_os("CI").is_none(), "script is needed in CI");
         return eprintln!("skipped: script is not installed");

@@ -20,6 +20,7 @@ pub mod dynamic;
 pub mod json;
 pub mod laws;
 pub mod layers;
+pub mod mem;
 pub mod profile;
 pub mod random;
 pub mod run;

@@ -1,25 +1,26 @@
 //! Stack distances, end to end: they are of every access that a profile counts, the caches that are simulated beside them count what
 //! they count by themselves, a cache of one set misses what its size says, and programs with known distances have those.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use cg_format::mem::Mem;
 use cg_format::mem::reuse::Reuse;
 use grind_tests::build::{Source, compile};
-use grind_tests::run::{Job, Profiled};
+use grind_tests::mem::{Process, processes};
+use grind_tests::run::Job;
 use grind_tests::tools;
 
 const SMALL: [&str; 4] = ["--cache-sim=yes", "--I1=1024,2,64", "--D1=1024,2,64", "--LL=16384,4,64"];
 const EXACT: &str = "--reuse-dist=exact";
 
-/// The events of a process, and what it accessed.
-struct Of {
-    events: BTreeMap<String, u64>,
-    mem: Option<Mem>,
+/// What a process accessed.
+trait Distances {
+    fn rows(&self) -> &[Reuse];
+    fn accesses(&self) -> u64;
+    /// What a cache of 2^`bits` lines would miss.
+    fn misses(&self, bits: u32) -> u64;
 }
 
-impl Of {
+impl Distances for Process {
     fn rows(&self) -> &[Reuse] {
         &self.mem.as_ref().expect("a file").reuse
     }
@@ -28,37 +29,9 @@ impl Of {
         self.mem.as_ref().and_then(|mem| mem.head.reuse.as_ref()).expect("distances").accesses
     }
 
-    /// What a cache of 2^`bits` lines would miss.
     fn misses(&self, bits: u32) -> u64 {
         self.rows().iter().map(|row| row.misses(bits)).sum()
     }
-}
-
-fn events(profile: &[u8]) -> BTreeMap<String, u64> {
-    let text = String::from_utf8_lossy(profile);
-    let line = |key: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_else(|| panic!("no {key}"));
-        line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
-    };
-    let numbers = line("summary:").into_iter().map(|n| n.parse().expect("a number")).chain(std::iter::repeat(0));
-    line("events:").into_iter().zip(numbers).collect()
-}
-
-/// Runs `words` under grind with these options; every process in the order of their numbers.
-fn run(options: &[&str], words: &[&str], dir: &Path) -> Vec<Of> {
-    let out = tempfile::tempdir().expect("a temporary folder");
-    let mut profiler = tools::under_test().to_vec();
-    profiler.push(format!("--mem-out-file={}/mem.%p", out.path().display()));
-    profiler.extend(options.iter().map(|o| (*o).to_owned()));
-    let done: Profiled = Job::new(words.iter().copied(), dir).profiled(&profiler);
-    assert!(done.outcome.status.success(), "{options:?}: {}\n{}", done.outcome.show(), done.log);
-    let of = |(pid, profile): &(String, Vec<u8>)| {
-        let text = std::fs::read(out.path().join(format!("mem.{pid}"))).ok();
-        let mem = text.map(|text| Mem::read(&mut text.as_slice()).unwrap_or_else(|e| panic!("{pid}: {e}")));
-        Of { events: events(profile), mem }
-    };
-    assert!(!done.raw.is_empty(), "{}", done.log);
-    done.raw.iter().map(of).collect()
 }
 
 fn program(name: &str, dir: &Path) -> String {
@@ -81,21 +54,23 @@ fn distances_are_of_every_access_and_change_no_count() {
     for name in ["matrix", "sort", "chase", "straddles", "rep", "masked", "gather", "fxsave", "xsave", "rmw", "stack"] {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let program = program(name, dir.path());
-        let plain = run(&SMALL, &[&program], dir.path());
-        let exact = run(&[&SMALL[..], &[EXACT]].concat(), &[&program], dir.path());
+        let plain = processes(&SMALL, &[&program], dir.path());
+        let exact = processes(&[&SMALL[..], &[EXACT]].concat(), &[&program], dir.path());
         assert!(plain[0].mem.is_none(), "{name}");
         assert_eq!(plain[0].events, exact[0].events, "{name}");
         let counted = exact[0].events["Dr"] + exact[0].events["Dw"];
         assert_eq!(exact[0].accesses(), counted, "{name}");
         // Without caches, too, and with deeper ones.
-        let alone = run(&[EXACT], &[&program], dir.path());
+        let alone = processes(&[EXACT], &[&program], dir.path());
         assert_eq!(alone[0].events["Ir"], exact[0].events["Ir"], "{name}");
         assert_eq!(alone[0].rows(), exact[0].rows(), "{name}");
         let deeper = [&SMALL[..], &["--L2=4096,4,64,plru", "--branch-sim=yes", "--objects=yes"]].concat();
-        let (plain, exact) =
-            (run(&deeper, &[&program], dir.path()), run(&[&deeper[..], &[EXACT]].concat(), &[&program], dir.path()));
+        let (plain, exact) = (
+            processes(&deeper, &[&program], dir.path()),
+            processes(&[&deeper[..], &[EXACT]].concat(), &[&program], dir.path()),
+        );
         assert_eq!(plain[0].events, exact[0].events, "{name}");
-        let objects = |of: &Of| of.mem.as_ref().map(|mem| mem.objects.clone()).expect("objects");
+        let objects = |of: &Process| of.mem.as_ref().map(|mem| mem.objects.clone()).expect("objects");
         assert_eq!(objects(&plain[0]), objects(&exact[0]), "{name}");
     }
 }
@@ -106,12 +81,12 @@ fn a_cache_of_one_set_misses_what_its_size_says() {
     for name in ["matrix", "sort", "chase", "straddles", "rep"] {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let program = program(name, dir.path());
-        let exact = run(&[EXACT], &[&program], dir.path());
+        let exact = processes(&[EXACT], &[&program], dir.path());
         for bits in [3, 6] {
             let lines = 1 << bits;
             let d1 = format!("--D1={},{lines},64", lines * 64);
             let options = ["--cache-sim=yes", "--I1=1024,2,64", &d1, "--LL=16384,4,64"];
-            let simulated = run(&options, &[&program], dir.path());
+            let simulated = processes(&options, &[&program], dir.path());
             let misses = simulated[0].events["D1mr"] + simulated[0].events["D1mw"];
             assert!(misses > 20, "{name}: {misses}");
             assert_eq!(exact[0].misses(bits), misses, "{name}: {lines} lines");
@@ -133,7 +108,7 @@ int main(void) {
 fn a_walk_in_circles_has_one_distance() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let program = written(WALK, &[], dir.path()).display().to_string();
-    let of = run(&[EXACT], &[&program], dir.path());
+    let of = processes(&[EXACT], &[&program], dir.path());
     let row = of[0].rows().iter().find(|row| row.line == 5 && row.function == "main").expect("its line");
     // An increment is a modification, or a read and a write of the same line.
     let same = row.bins[0];
@@ -142,7 +117,7 @@ fn a_walk_in_circles_has_one_distance() {
     (bins[0], bins[12]) = (same, 4 * 3000);
     assert_eq!((row.first, &row.bins), (3000, &bins), "2,999 others in between");
     // What is looked at is one line of four.
-    let sampled = run(&[EXACT, "--reuse-sample=4"], &[&program], dir.path());
+    let sampled = processes(&[EXACT, "--reuse-sample=4"], &[&program], dir.path());
     let head = sampled[0].mem.as_ref().and_then(|mem| mem.head.reuse.clone()).expect("distances");
     let row = sampled[0].rows().iter().find(|row| row.line == 5 && row.function == "main").expect("its line");
     assert_eq!((head.sample, row.bins.len()), (4, 13), "{row:?}");
@@ -175,7 +150,7 @@ int main(void) {
 fn threads_and_processes_have_distances_of_their_own() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let program = written(THREADS, &["-pthread"], dir.path()).display().to_string();
-    let of = run(&[EXACT], &[&program], dir.path());
+    let of = processes(&[EXACT], &[&program], dir.path());
     let walked: Vec<(u64, u64)> = of
         .iter()
         .map(|of| {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use cg_format::mem::streams::{Grid, Stream};
 use cg_format::mem::{Kind, Mem, Object};
 use grind_tests::build::{Source, compile};
+use grind_tests::mem::totals;
 use grind_tests::run::{Job, Profiled};
 use grind_tests::tools;
 
@@ -32,17 +33,6 @@ impl Run {
         }
         sums
     }
-}
-
-/// The totals of a profile, by event.
-fn totals(profile: &[u8]) -> BTreeMap<String, u64> {
-    let text = String::from_utf8_lossy(profile);
-    let words = |key: &str| {
-        let line = text.lines().find_map(|l| l.strip_prefix(key)).unwrap_or_else(|| panic!("no {key}"));
-        line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
-    };
-    let counts: Vec<u64> = words("summary:").iter().map(|n| n.parse().expect("a number")).collect();
-    words("events:").into_iter().zip(counts.into_iter().chain(std::iter::repeat(0))).collect()
 }
 
 /// Runs a program, and holds it to the law: of each process, the misses of its objects sum to those of its profile, in its file

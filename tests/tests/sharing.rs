@@ -8,25 +8,27 @@ use std::path::{Path, PathBuf};
 use cg_format::mem::Mem;
 use cg_format::mem::sharing::{Shared, Which};
 use grind_tests::build::{Source, compile};
+use grind_tests::mem::{Process, processes};
 use grind_tests::run::Job;
 use grind_tests::tools;
 
 const CACHES: [&str; 4] = ["--cache-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64"];
 const SHARING: &str = "--sharing=lines";
 
-/// The totals of a process, and what it shared.
-struct Of {
-    events: BTreeMap<String, u64>,
-    profile: Vec<u8>,
-    mem: Option<Mem>,
+/// What a process shared.
+trait Sharing {
+    fn mem(&self) -> &Mem;
+    /// What a function of the program has counted, but for misses of the last level, which threads share as they take turns.
+    fn function(&self, name: &str) -> Vec<u64>;
+    /// The rows in which something of this name is used.
+    fn rows(&self, name: &str) -> Vec<&Shared>;
 }
 
-impl Of {
+impl Sharing for Process {
     fn mem(&self) -> &Mem {
         self.mem.as_ref().expect("a file")
     }
 
-    /// What a function of the program has counted, but for misses of the last level, which threads share as they take turns.
     fn function(&self, name: &str) -> Vec<u64> {
         let text = String::from_utf8_lossy(&self.profile);
         let lines = text.lines().skip_while(|line| *line != format!("fn={name}")).skip(1);
@@ -40,38 +42,15 @@ impl Of {
         sums
     }
 
-    /// The rows in which something of this name is used.
     fn rows(&self, name: &str) -> Vec<&Shared> {
         let named = |n: usize| self.mem().objects[n].name == name;
         self.mem().sharing.iter().filter(|row| row.uses.iter().any(|used| used.object.is_some_and(named))).collect()
     }
 }
 
-fn totals(profile: &[u8]) -> BTreeMap<String, u64> {
-    let text = String::from_utf8_lossy(profile);
-    let words = |key: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_else(|| panic!("no {key}"));
-        line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
-    };
-    let counts = words("summary:").into_iter().map(|n| n.parse().expect("a number")).chain(std::iter::repeat(0));
-    words("events:").into_iter().zip(counts).collect()
-}
-
-/// Runs a program under grind with these options; every process in the order of their numbers.
-fn run(options: &[&str], program: &Path, dir: &Path) -> Vec<Of> {
-    let out = tempfile::tempdir().expect("a temporary folder");
-    let mut profiler = tools::under_test().to_vec();
-    profiler.push(format!("--mem-out-file={}/mem.%p", out.path().display()));
-    profiler.extend(CACHES.iter().chain(options).map(|o| (*o).to_owned()));
-    let done = Job::new([program.to_str().expect("a name")], dir).profiled(&profiler);
-    assert!(done.outcome.status.success(), "{options:?}: {}\n{}", done.outcome.show(), done.log);
-    assert!(!done.raw.is_empty(), "{}", done.log);
-    let of = |(pid, profile): &(String, Vec<u8>)| {
-        let text = std::fs::read(out.path().join(format!("mem.{pid}"))).ok();
-        let mem = text.map(|text| Mem::read(&mut text.as_slice()).unwrap_or_else(|e| panic!("{pid}: {e}")));
-        Of { events: totals(profile), profile: profile.clone(), mem }
-    };
-    done.raw.iter().map(of).collect()
+/// Runs a program under grind with these options and caches.
+fn run(options: &[&str], program: &Path, dir: &Path) -> Vec<Process> {
+    processes(&[&CACHES, options].concat(), &[program.to_str().expect("a name")], dir)
 }
 
 /// Builds a program from its text.
@@ -347,7 +326,7 @@ fn no_count_changes() {
     }
     let head = both.mem().head.reuse.as_ref().expect("distances");
     assert_eq!(head.accesses, both.events["Dr"] + both.events["Dw"]);
-    let shown = |of: &Of| of.mem().sharing.iter().map(|row| (row.which, row.uses.len())).collect::<BTreeSet<_>>();
+    let shown = |of: &Process| of.mem().sharing.iter().map(|row| (row.which, row.uses.len())).collect::<BTreeSet<_>>();
     assert!(!shown(&shares).is_empty() && !shown(&both).is_empty());
     // One that has a single thread, and makes accesses of every kind.
     let alone = Source::open("cache", "fxsave").build(dir.path(), true);

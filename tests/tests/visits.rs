@@ -447,7 +447,7 @@ macro_rules! visits {
     ($($service:ident: $needs:expr;)*) => {$(
         mod $service {
             #[test]
-            #[ignore = "takes long: VISITS=1000 cargo test --release -p grind-tests --test visits -- --ignored --nocapture"]
+            #[ignore = "a thousand visits to each of nine programs take an hour; `attach` visits smaller ones in CI: see the top of this file for the command"]
             fn is_visited_again_and_again() {
                 super::visit(stringify!($service), &$needs, super::$service);
             }

@@ -6,6 +6,19 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+/// A function of C programs that computes for so many seconds.
+pub(crate) const COMPUTE: &str = "#include <time.h>
+static volatile unsigned long kept;
+__attribute__((noinline)) static void compute(double seconds) {
+    struct timespec start, now;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    do {
+        for (int i = 0; i < 100000; i++) kept = kept * 31 + 1;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while (now.tv_sec - start.tv_sec + (now.tv_nsec - start.tv_nsec) * 1e-9 < seconds);
+}
+";
+
 /// A folder to run in, which is the home folder too.
 pub(crate) struct Place {
     pub(crate) folder: tempfile::TempDir,

@@ -11,7 +11,7 @@ use grind_types::hash::Map;
 
 use super::super::code::Catalogue;
 use super::thread::{Running, Thread};
-use cg_calls::SiteId;
+use cg_calls::{Interposed, SiteId};
 
 /// What code objects of a process are.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +50,7 @@ impl Codes {
                 let site = *self.sites.entry(record.pc).or_insert_with(at);
                 let depth = t.calls.depth();
                 t.frames.push(Running { frame: record.frame, depth, ..activation });
-                t.calls.call_interposed(catalogue, site, function, activation.entry, &t.now)
+                t.calls.call_interposed(catalogue, site, run_by(function, activation.entry), &t.now)
             }
             // What the interpreter itself has put between a function and its caller, and now goes back to.
             (None, None) if record.frame != 0 && !(record.sp..sp).contains(&record.frame) => {
@@ -75,6 +75,11 @@ fn leave_behind(t: &mut Thread, n: usize) -> bool {
     t.calls.leave_to(above, &t.now)
 }
 
+/// A function, and the interpreter's at `entry` that runs it.
+fn run_by((target, within): (u64, SiteId), entry: u64) -> Interposed {
+    Interposed { target, within, entry }
+}
+
 /// The interpreter's function has been called for a frame.
 fn entered(t: &mut Thread, catalogue: &mut Catalogue, record: FrameRecord, function: Option<(u64, SiteId)>) -> bool {
     while t.frames.pop_if(|last| last.sp <= record.sp).is_some() {}
@@ -86,5 +91,5 @@ fn entered(t: &mut Thread, catalogue: &mut Catalogue, record: FrameRecord, funct
     let Some(sp) = t.calls.innermost(record.sp, &t.now) else { return false };
     let depth = t.calls.depth() - 1;
     t.frames.push(Running { frame: record.frame, sp, depth, entry: record.pc, over: false });
-    t.calls.interpose(catalogue, site, function, record.pc, &t.now)
+    t.calls.interpose(catalogue, site, run_by(function, record.pc), &t.now)
 }

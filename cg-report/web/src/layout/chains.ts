@@ -5,7 +5,7 @@
 // shared out. A chain within another one of the same function is part of that one and counted once.
 
 import type { Numbers } from "../data/columns.ts";
-import { TOP, pop, push, type Limits, type Tree } from "./expand.ts";
+import { TOP, addNode, emptyTree, keepRest, pop, push, weightIn, type Limits, type Tree } from "./expand.ts";
 
 /** The tree of chains, whatever it costs. */
 export interface Shape {
@@ -99,35 +99,23 @@ type Group = { members: Members; cost: number[] }[];
  */
 export function expandChains(list: Chains[], up: boolean, root: number, limits: Limits): Tree {
     const sides = list.map((_, side) => side);
-    const tree: Tree = { count: 0, fn: [], parent: [], depth: [], cost: sides.map(() => []), own: sides.map(() => []), rest: sides.map(() => []),
-        calls: sides.map(() => []), restCount: [], expanded: [], exact: [], children: [], deepest: 0 };
+    const tree = emptyTree(list.length);
+    const counts: number[][] = tree.calls = sides.map(() => []);
     const members: (Members[] | undefined)[] = [];
     const add = (f: number, parent: number, cost: number[], of: Members[]): number => {
-        const node = tree.count++;
-        tree.fn.push(f);
-        tree.parent.push(parent);
-        tree.depth.push(parent < 0 ? 0 : tree.depth[parent] + 1);
-        tree.deepest = Math.max(tree.deepest, tree.depth[node]);
+        const node = addNode(tree, f, parent, cost, true);
         for (const side of sides) {
-            tree.cost[side].push(cost[side]);
-            tree.own[side].push(0);
-            tree.rest[side].push(0);
             // Going up, calls are those of the root that came this way.
             const counted = up ? of[side].root : of[side].at;
-            tree.calls?.[side].push(counted.reduce((sum, n) => sum + (n < 0 ? 0 : list[side].calls[n]), 0));
+            counts[side].push(counted.reduce((sum, n) => sum + (n < 0 ? 0 : list[side].calls[n]), 0));
         }
-        tree.restCount.push(0);
-        tree.expanded.push(false);
-        tree.exact.push(true);
-        tree.children.push([]);
         members.push(of);
         return node;
     };
     const along = limits.along ?? [];
     const onWay: boolean[] = [true];
     const heap: number[] = [];
-    const [first, other] = tree.cost;
-    const weight = (node: number) => (other && other[node] > first[node] ? other[node] : first[node]);
+    const weight = weightIn(tree);
     const start = list.map((chains): Members => {
         const at = root === TOP ? [-1] : Array.from(chainsOf(chains, root));
         return { at, root: up ? at : [] };
@@ -187,8 +175,5 @@ export function expandChains(list: Chains[], up: boolean, root: number, limits: 
         }
         tree.expanded[node] = true;
     }
-    for (let node = 0; node < tree.count; node++) {
-        if (!tree.expanded[node]) { sides.forEach((side) => { tree.rest[side][node] = tree.cost[side][node]; }); }
-    }
-    return tree;
+    return keepRest(tree);
 }

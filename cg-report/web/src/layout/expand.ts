@@ -161,39 +161,64 @@ export interface Limits {
     along?: readonly number[];
 }
 
+/** A tree of so many sides, without nodes. */
+export function emptyTree(sides: number): Tree {
+    const each = () => Array.from({ length: sides }, () => []);
+    return { count: 0, fn: [], parent: [], depth: [], cost: each(), own: each(), rest: each(), restCount: [], expanded: [], exact: [], children: [],
+        deepest: 0 };
+}
+
+/** Adds a node that is not expanded yet; for each side what it costs. */
+export function addNode(tree: Tree, f: number, parent: number, cost: number[], exact: boolean): number {
+    const node = tree.count++;
+    tree.fn.push(f);
+    tree.parent.push(parent);
+    tree.depth.push(parent < 0 ? 0 : tree.depth[parent] + 1);
+    tree.deepest = Math.max(tree.deepest, tree.depth[node]);
+    tree.cost.forEach((costs, side) => {
+        costs.push(cost[side]);
+        tree.own[side].push(0);
+        tree.rest[side].push(0);
+    });
+    tree.restCount.push(0);
+    tree.expanded.push(false);
+    tree.exact.push(exact);
+    tree.children.push([]);
+    return node;
+}
+
+/** By what the next node to expand is chosen. */
+export function weightIn(tree: Tree): (node: number) => number {
+    const [first, other] = tree.cost;
+    return (node) => (other && other[node] > first[node] ? other[node] : first[node]);
+}
+
+/** Nodes that were not expanded keep all that they cost in one piece. */
+export function keepRest(tree: Tree): Tree {
+    for (let node = 0; node < tree.count; node++) {
+        if (!tree.expanded[node]) { tree.rest.forEach((rest, side) => { rest[node] = tree.cost[side][node]; }); }
+    }
+    return tree;
+}
+
 /** Expands paths from `root`; with two flows for two sides, whose trees are the same. */
 export function expand(flows: Flow[], root: number, functions: number, limits: Limits): Tree {
     const sides = flows.map((_, side) => side);
-    const tree: Tree = { count: 0, fn: [], parent: [], depth: [], cost: sides.map(() => []), own: sides.map(() => []),
-        rest: sides.map(() => []), restCount: [], expanded: [], exact: [], children: [], deepest: 0 };
+    const tree = emptyTree(flows.length);
     // Whether a node is all that there is of its function, by which its callees' costs are exact.
     const whole: boolean[] = [];
     const slot = new Int32Array(functions).fill(-1);
     const onPath = new Int32Array(functions);
     let stamp = 0;
     const add = (f: number, parent: number, cost: number[], exact: boolean): number => {
-        const node = tree.count++;
-        tree.fn.push(f);
-        tree.parent.push(parent);
-        tree.depth.push(parent < 0 ? 0 : tree.depth[parent] + 1);
-        tree.deepest = Math.max(tree.deepest, tree.depth[node]);
-        sides.forEach((side) => {
-            tree.cost[side].push(cost[side]);
-            tree.own[side].push(0);
-            tree.rest[side].push(0);
-        });
-        tree.restCount.push(0);
-        tree.expanded.push(false);
-        tree.exact.push(exact);
-        tree.children.push([]);
+        const node = addNode(tree, f, parent, cost, exact);
         whole.push(exact && flows.every((flow, side) => near(cost[side], flow.whole(f))));
         return node;
     };
     const along = limits.along ?? [];
     const onWay: boolean[] = [true];
     const heap: number[] = [];
-    const [first, other] = tree.cost;
-    const weight = (node: number) => (other && other[node] > first[node] ? other[node] : first[node]);
+    const weight = weightIn(tree);
     add(root, -1, flows.map((flow) => flow.whole(root)), true);
     push(heap, 0, weight);
     while (heap.length > 0) {
@@ -250,10 +275,7 @@ export function expand(flows: Flow[], root: number, functions: number, limits: L
         }
         tree.expanded[node] = true;
     }
-    for (let node = 0; node < tree.count; node++) {
-        if (!tree.expanded[node]) { sides.forEach((side) => { tree.rest[side][node] = tree.cost[side][node]; }); }
-    }
-    return tree;
+    return keepRest(tree);
 }
 
 /** Whether two sums are the same but for rounding. */
