@@ -10,7 +10,8 @@ if ! cmp -s package-lock.json node_modules/installed; then
     cp package-lock.json node_modules/installed
 fi
 [[ ${1-} == install ]] && exit
-cargo build -q -p cg-report -p callgrind-annotate -p cg-export -p grind
+# Who has built everything does not want it replaced.
+[[ -n ${GRIND_BUILT-} ]] || cargo build -q -p cg-report -p callgrind-annotate -p cg-export -p grind
 npm run -s check
 npm run -s build
 git diff --exit-code -- ../dist || { echo "dist/ is not what web/src makes: npm run build, and commit it" >&2; exit 1; }

@@ -9,7 +9,6 @@ use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::rc::Rc;
-use std::time::Duration;
 
 use grind_analysis::broken;
 use grind_analysis::callgrind::dump_service::DumpService;
@@ -240,12 +239,7 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         settings.trace.system_calls = options.callgrind.collect_systime.is_some();
         let (jumps, hooks) = (options.callgrind.collect_jumps, options.callgrind.hooks());
         let by_caller = options.callgrind.by_caller();
-        // A visit is short of time, and where parts end by counters of instructions, there must be some.
-        let counted_parts = matches!(options.dump_every, Some(Every::Instructions(_)));
-        let told_first = match options.callgrind.told_for {
-            None if !by_caller && (options.attach.pid.is_some() || counted_parts) => Duration::ZERO,
-            _ => options.callgrind.told_first(),
-        };
+        let told_first = options.callgrind.told_first();
         let bus = options.callgrind.collect_bus;
         let each = options.callgrind.whole_chains;
         let frames = options.callgrind.frames.is_some();
@@ -257,7 +251,9 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         options.callgrind.tree = options.tree.is_some();
         options.callgrind.uses_kept = simulation.trace().keeps_uses();
         settings.trace.calls = Some(CallTrace { followed: options.callgrind.followed(), ..calls });
-        if counted_parts && (!options.callgrind.followed() || !told_first.is_zero()) {
+        if matches!(options.dump_every, Some(Every::Instructions(_)))
+            && (!options.callgrind.followed() || !told_first.is_zero())
+        {
             anyhow::bail!(
                 "--dump-every=N-instructions needs counters of instructions, which there are none of where calls are told one by \
                  one, as other options want it here: give a time instead"

@@ -175,18 +175,11 @@ fn environment(dir: &Path) -> Vec<(&'static str, OsString)> {
         ("GIT_CONFIG_NOSYSTEM", "1".into()),
         ("TERM", "dumb".into()),
     ];
-    for name in ["PATH", "RUSTUP_HOME", "CARGO_HOME", "TMPDIR"] {
+    for name in ["PATH", "RUSTUP_HOME", "CARGO_HOME", "GRIND_OPTS", "TMPDIR"] {
         if let Some(value) = std::env::var_os(name) {
             env.push((name, value));
         }
     }
-    // Most programs of tests end before their calls would be followed.
-    let mut options = OsString::from("--callgrind:told-first=0");
-    if let Some(more) = std::env::var_os("GRIND_OPTS") {
-        options.push(" ");
-        options.push(more);
-    }
-    env.push(("GRIND_OPTS", options));
     // Toolchain managers look below HOME, which is another one here.
     if let Some(home) = std::env::var_os("HOME").map(PathBuf::from) {
         for (name, below) in [("RUSTUP_HOME", ".rustup"), ("CARGO_HOME", ".cargo")] {
