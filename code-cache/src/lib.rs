@@ -362,7 +362,7 @@ pub struct CodeCache {
 
 /// System calls that stop before they run: those that change threads, processes, mappings or signal handling in a way that
 /// the engine must follow. Everything else goes straight to the kernel.
-const STOPPING_CALLS: [i64; 28] = {
+const STOPPING_CALLS: [i64; 29] = {
     use nix::libc as l;
     [
         l::SYS_mmap,
@@ -370,6 +370,7 @@ const STOPPING_CALLS: [i64; 28] = {
         l::SYS_mprotect,
         l::SYS_mremap,
         l::SYS_pkey_mprotect,
+        l::SYS_remap_file_pages,
         l::SYS_shmat,
         l::SYS_shmdt,
         l::SYS_rt_sigreturn,

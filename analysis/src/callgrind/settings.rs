@@ -134,7 +134,8 @@ pub struct Settings {
     pub uses_kept: bool,
     /// Whether the processes of a run share a file, so that no cost may be in the profiles of two.
     pub tree: bool,
-    /// Every block and every call is told, though emitted code could follow them by itself.
+    /// Every block and every call is told, though emitted code could follow them by itself: it is asked for, every access is
+    /// told, or the run has more totals than emitted code can keep.
     pub tell_calls: bool,
     /// For how long they are before emitted code follows them; `None`: for as long as pays ([`Settings::told_first`]).
     pub told_for: Option<Duration>,
@@ -261,8 +262,8 @@ impl Settings {
         self.separate_recs > 1 || self.needs_contexts_without_recursion()
     }
 
-    /// Whether emitted code can follow calls by itself, unless every access is told: nothing may hang on when functions run but
-    /// whether costs are collected, and what they ask for.
+    /// Whether emitted code can follow calls by itself: nothing may hang on when functions run but whether costs are collected,
+    /// and what they ask for. [`Settings::tell_calls`] has in it already what the other settings of the run say.
     #[must_use]
     pub fn followed(&self) -> bool {
         !self.tell_calls && self.frames.is_none() && self.dump_every_bb == 0 && self.cache_use == CacheUse::No

@@ -15,6 +15,7 @@ use nix::libc;
 
 use super::flush::{Restart, restarts};
 use super::signal::{called_from, caught};
+use super::syscall::replaces;
 use super::{Dispatcher, again};
 
 /// Bytes of the instruction.
@@ -38,13 +39,16 @@ mod nr {
     pub(super) const RT_SIGTIMEDWAIT: u32 = 177;
     pub(super) const VFORK: u32 = 190;
     pub(super) const MMAP2: u32 = 192;
+    pub(super) const MADVISE: u32 = 219;
     pub(super) const IO_GETEVENTS: u32 = 247;
     pub(super) const EPOLL_WAIT: u32 = 256;
+    pub(super) const REMAP_FILE_PAGES: u32 = 257;
     pub(super) const EPOLL_PWAIT: u32 = 319;
     pub(super) const SECCOMP: u32 = 354;
     pub(super) const EXECVEAT: u32 = 358;
     pub(super) const PKEY_MPROTECT: u32 = 380;
     pub(super) const RSEQ: u32 = 386;
+    pub(super) const SHMAT: u32 = 397;
     pub(super) const SHMDT: u32 = 398;
     pub(super) const SEMTIMEDOP: u32 = 420;
     pub(super) const RT_SIGTIMEDWAIT_64: u32 = 421;
@@ -54,6 +58,7 @@ mod nr {
     /// Calls of `IPC`: what its first argument says, less a version in the upper half.
     pub(super) const IPC_SEMOP: u64 = 1;
     pub(super) const IPC_SEMTIMEDOP: u64 = 4;
+    pub(super) const IPC_SHMAT: u64 = 21;
     pub(super) const IPC_SHMDT: u64 = 22;
 }
 
@@ -102,7 +107,13 @@ impl Call {
                 let word = |i: usize| words[4 * i..].first_chunk().map_or(0, |w| u64::from(u32::from_le_bytes(*w)));
                 (libc::SYS_mmap, [0, 1, 2, 3, 4, 5].map(word))
             }
+            nr::REMAP_FILE_PAGES => (libc::SYS_remap_file_pages, a),
+            nr::MADVISE if replaces(libc::SYS_madvise, a) => (libc::SYS_madvise, a),
+            nr::SHMAT if replaces(libc::SYS_shmat, a) => (libc::SYS_shmat, a),
             nr::SHMDT => (libc::SYS_shmdt, a),
+            nr::IPC if a[0] & 0xffff == nr::IPC_SHMAT && replaces(libc::SYS_shmat, [a[1], a[4], a[2], 0, 0, 0]) => {
+                (libc::SYS_shmat, [a[1], a[4], a[2], 0, 0, 0])
+            }
             nr::IPC if a[0] & 0xffff == nr::IPC_SHMDT => (libc::SYS_shmdt, [a[4], 0, 0, 0, 0, 0]),
             _ => return None,
         })

@@ -1,7 +1,8 @@
-//! Code that changes without a system call: pages that are writable as well as executable, and files that are mapped twice.
+//! Code that changes without a system call: on pages that are executable and also writable or shared, and on those that have
+//! been protected once (`CodeCache::learn_map` in `code_cache::map` says which).
 //! Once such a page's code has been translated, the guest may not write to it any more, through none of its mappings; the
-//! write that faults gives the page back and makes its translations dead. What a page held is never compared: a write is
-//! taken for a change.
+//! write that faults gives the page back and makes its translations dead. What a page held is not compared
+//! with what it holds: a write is taken for a change. (Only code that was read beside running threads is looked at once more.)
 //!
 //! A system call that is to write into a protected page fails with EFAULT; it is made once more with the pages open
 //! (`syscall`). The same goes for the page that a signal's frame is built on.
@@ -57,6 +58,7 @@ impl Dispatcher<'_> {
         log::debug!(target: subject::SMC, "thread {} writes to code at {:#x}", t.tid(), address_of(info));
         let Some(t) = self.open_page(t, info) else { return };
         let tid = t.tid();
+        self.expect_discards(tid);
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
         let place = code_cache.borrow().trans.place(regs.rip);
         if !place.is_some_and(|p| code_cache.borrow().trans.block(p.block).dead) {

@@ -1,6 +1,6 @@
 //! Signals. A signal that the guest does not catch is the kernel's business: nothing is touched, so an interrupted system
-//! call restarts where it was. For a caught one, the thread is brought to an instruction's boundary, gets the guest's own
-//! registers, and the kernel builds the frame; the first instruction of the handler is then translated like any other code.
+//! call restarts where it was. For a caught one, the thread is brought to an instruction's boundary (`boundary`), gets the
+//! guest's own registers, and the kernel builds the frame; the first instruction of the handler is then translated like any other code.
 //! A handler therefore sees original addresses, and may change the frame: `rt_sigreturn` restores whatever it says.
 
 use grind_guest::process::State;

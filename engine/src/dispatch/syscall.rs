@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
+use grind_code_cache::CallStop;
 use grind_guest::image::Remote;
 use grind_guest::process::State;
 use grind_layout::SlotWord;
@@ -55,7 +56,15 @@ impl Dispatcher<'_> {
             }
             libc::SYS_execve | libc::SYS_execveat => self.exec(t, regs, nr, args, go),
             libc::SYS_arch_prctl => self.arch_prctl(t, regs, args, go, next),
-            libc::SYS_munmap | libc::SYS_mprotect | libc::SYS_pkey_mprotect | libc::SYS_mremap | libc::SYS_shmdt => {
+            libc::SYS_shmat if replaces(nr, args) => self.follow(t, nr, args, next),
+            libc::SYS_madvise if !replaces(nr, args) => run(t, go, how),
+            libc::SYS_munmap
+            | libc::SYS_mprotect
+            | libc::SYS_pkey_mprotect
+            | libc::SYS_mremap
+            | libc::SYS_remap_file_pages
+            | libc::SYS_madvise
+            | libc::SYS_shmdt => {
                 if self.concerns_code(tid, nr, args) {
                     self.follow(t, nr, args, next);
                 } else {
@@ -183,15 +192,14 @@ impl Dispatcher<'_> {
                 || code_cache.executable_in(start, end)
                 || code_cache.relies_on(start, end)
         };
-        nr == libc::SYS_shmdt || ranges(nr, args).into_iter().any(touches)
+        matches!(nr, libc::SYS_shmat | libc::SYS_shmdt) || ranges(nr, args).into_iter().any(touches)
     }
 
     /// Nothing that has been translated is concerned; but bytes read beside it may be about to change.
     fn drop_unused(&self, tid: i32, nr: i64, args: [u64; 6]) {
         if let Some((code_cache, _)) = self.code_cache_and_state(tid) {
             let mut code_cache = code_cache.borrow_mut();
-            let opened =
-                matches!(nr, libc::SYS_mprotect | libc::SYS_pkey_mprotect) && args[2] & libc::PROT_WRITE as u64 != 0;
+            let opened = opens(nr, args);
             ranges(nr, args).into_iter().for_each(|(start, end)| code_cache.drop_unused(start, end, opened));
         }
     }
@@ -200,7 +208,7 @@ impl Dispatcher<'_> {
     fn follow(&mut self, t: Stopped, nr: i64, args: [u64; 6], next: u64) {
         let tid = t.tid();
         let mut args = args;
-        with_length(tid, nr, &mut args);
+        with_range(tid, nr, &mut args);
         let Some(t) = self.make_way(t, nr, args) else { return };
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
         let gadget = code_cache.borrow().gadget.at;
@@ -212,6 +220,9 @@ impl Dispatcher<'_> {
     fn make_way(&mut self, t: Stopped, nr: i64, args: [u64; 6]) -> Option<Stopped> {
         let tid = t.tid();
         let t = self.own_code_cache(t)?;
+        if opens(nr, args) {
+            self.expect_discards(tid);
+        }
         if gives_away(nr) {
             // The kernel may give these addresses to another thread before the call returns: nothing may be left of what is
             // there now. Pages that are moved would take their protection along to where nobody expects it.
@@ -224,9 +235,16 @@ impl Dispatcher<'_> {
         Some(t)
     }
 
+    /// Code is written to: from now on it may be thrown away for what its file holds.
+    pub(super) fn expect_discards(&self, tid: i32) {
+        if let Some((code_cache, _)) = self.code_cache_and_state(tid) {
+            code_cache.borrow().stop_before(libc::SYS_madvise, CallStop::Served, true);
+        }
+    }
+
     /// A call of another table that does what `nr` does is about to be made.
     pub(super) fn before_mapping(&mut self, t: Stopped, nr: i64, args: &mut [u64; 6]) -> Option<Stopped> {
-        with_length(t.tid(), nr, args);
+        with_range(t.tid(), nr, args);
         if self.concerns_code(t.tid(), nr, *args) {
             return self.make_way(t, nr, *args);
         }
@@ -273,6 +291,7 @@ impl Dispatcher<'_> {
             libc::SYS_munmap | libc::SYS_shmdt => None,
             libc::SYS_mremap => Some((result, args[2])),
             libc::SYS_mmap => Some((result, args[1])),
+            libc::SYS_shmat => Some((args[0], mapped_length(t.tid(), args[0]))),
             _ => Some((args[0], args[1])),
         };
         if let (Some((start, len)), Some((code_cache, _))) = (changed, self.code_cache_and_state(t.tid())) {
@@ -280,7 +299,10 @@ impl Dispatcher<'_> {
             self.tell_code(t.tid(), &code_cache);
             let mut code_cache = code_cache.borrow_mut();
             code_cache.kill_range(start, end);
-            code_cache.unprotect_range(start, end);
+            // These two change what is mapped, and leave its protection as it is.
+            if !matches!(nr, libc::SYS_madvise | libc::SYS_remap_file_pages) {
+                code_cache.unprotect_range(start, end);
+            }
             code_cache.forget_map();
         }
         Some(t)
@@ -381,10 +403,28 @@ fn ranges(nr: i64, args: [u64; 6]) -> Vec<(u64, u64)> {
     all
 }
 
-/// A segment of shared memory is detached without saying how long it is: that becomes the second argument.
-fn with_length(tid: i32, nr: i64, args: &mut [u64; 6]) {
-    if nr == libc::SYS_shmdt {
-        args[1] = mapped_length(tid, args[0]);
+/// Whether a call lets code be written to.
+fn opens(nr: i64, args: [u64; 6]) -> bool {
+    matches!(nr, libc::SYS_mprotect | libc::SYS_pkey_mprotect) && args[2] & libc::PROT_WRITE as u64 != 0
+}
+
+/// Whether a call that need not do so puts something else in the place of what is mapped.
+pub(super) fn replaces(nr: i64, args: [u64; 6]) -> bool {
+    match nr {
+        libc::SYS_shmat => args[2] & libc::SHM_REMAP as u64 != 0,
+        libc::SYS_madvise => matches!(args[2] as i32, libc::MADV_DONTNEED | libc::MADV_FREE | libc::MADV_REMOVE),
+        _ => false,
+    }
+}
+
+/// Calls for segments of shared memory have their ranges in their own way: it becomes the first two arguments, as in all
+/// others. How long a segment is, is known where it is attached: of one that is to be attached the length is 0.
+fn with_range(tid: i32, nr: i64, args: &mut [u64; 6]) {
+    match nr {
+        libc::SYS_shmdt => args[1] = mapped_length(tid, args[0]),
+        // `SHM_RND` rounds down to a page.
+        libc::SYS_shmat => (args[0], args[1]) = (args[1] & !0xfff, 0),
+        _ => {}
     }
 }
 
