@@ -13,6 +13,7 @@ import { exporters, save, savePng } from "../ui/exports.ts";
 import { openMenu } from "../ui/menu.tsx";
 import { Empty, Estimated, Loading, Segments } from "../ui/parts.tsx";
 import { Parallel, step, wholeOf } from "../ui/tree.tsx";
+import { useWithin } from "../ui/within.ts";
 
 type Direction = "down" | "up" | "both";
 const direction = signal<Direction>("down");
@@ -78,15 +79,14 @@ function Chart({ tree, root, flip, label, onZoom, offset }: { tree: Tree; root: 
     const [top, setTop] = useState(0);
     const [range, setRange] = useState<[number, number]>([0, 1]);
     const [hover, setHover] = useState<{ cell: Cell; x: number; y: number } | null>(null);
-    const [current, setCurrent] = useState(root);
     const drag = useRef<{ x: number; range: [number, number]; moved: boolean } | null>(null);
     const which = isDiff.value && width.value === "base" ? 1 : 0;
     const cells = useMemo(() => place(tree, root, which), [tree, root, which]);
+    const [current, setCurrent] = useWithin(cells, root);
     const rows = tree.deepest + 2;
     const tall = Math.max(rows * ROW, height - 2);
     useEffect(() => {
         setRange([0, 1]);
-        setCurrent(root);
         if (ref.current) { ref.current.scrollTop = flip ? ref.current.scrollHeight : 0; }
     }, [tree, root, flip]);
     useEffect(() => {
@@ -252,7 +252,7 @@ function Chart({ tree, root, flip, label, onZoom, offset }: { tree: Tree; root: 
                 <div style={{ height: `${Math.max(0, tall - height)}px` }} />
             </div>
             {hover && <Tip tree={tree} cell={hover.cell} x={hover.x} y={hover.y} width={across} height={height} />}
-            <Parallel tree={tree} current={Math.min(current, tree.count - 1)} label={label} id={id} />
+            <Parallel tree={tree} current={current} label={label} id={id} />
         </div>
     );
 }
@@ -298,8 +298,7 @@ export function Flame() {
     const down = direction.value === "down" || direction.value === "both";
     const both = direction.value === "both";
     const along = direction.value === "down" ? path.value : NONE;
-    const [upAlong, setUpAlong] = useState<readonly number[]>(NONE);
-    useEffect(() => setUpAlong(NONE), [active.value, direction.value]);
+    const [upAlong, setUpAlong] = useWithin<readonly number[]>(`${active.value} ${direction.value}`, NONE);
     const pixels = 1400;
     const inverted = active.value !== WHOLE && up;
     const below = useTree(false, report.hasCalls && (down || active.value === WHOLE), pixels, along);

@@ -13,6 +13,7 @@ import { colouring, colourOf, deltaColour } from "../ui/colours.ts";
 import { dotString, save } from "../ui/exports.ts";
 import { openMenu } from "../ui/menu.tsx";
 import { Empty, Estimated, Loading, Slider } from "../ui/parts.tsx";
+import { useWithin } from "../ui/within.ts";
 import { startWorker } from "../work.ts";
 import { ColourChoice } from "./flame.tsx";
 
@@ -132,10 +133,9 @@ function Picture({ around, laid }: { around: Neighbourhood; laid: Laid }) {
     const { ref, width, height } = useSize<HTMLDivElement>();
     const [view, setView] = useState({ x: 0, y: 0, scale: 1 });
     const drag = useRef<{ x: number; y: number; view: { x: number; y: number; scale: number } } | null>(null);
-    const [current, setCurrent] = useState(around.root);
+    const [current, setCurrent] = useWithin(laid, around.root);
     useEffect(() => {
         if (width === 0) { return; }
-        setCurrent(around.root);
         // The whole picture if it can be read, else the active function in the middle.
         const fit = Math.min(1.15, (width - 24) / laid.width, (height - 24) / laid.height);
         const scale = Math.max(fit, 0.85);

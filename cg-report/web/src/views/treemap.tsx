@@ -13,6 +13,7 @@ import { savePng } from "../ui/exports.ts";
 import { openMenu } from "../ui/menu.tsx";
 import { Empty, Estimated, Loading, Segments, Slider } from "../ui/parts.tsx";
 import { Parallel, step, wholeOf } from "../ui/tree.tsx";
+import { useWithin } from "../ui/within.ts";
 import { ColourChoice, Tip, useTree } from "./flame.tsx";
 
 const kind = signal<"callees" | "callers">("callees");
@@ -55,9 +56,8 @@ export function Treemap() {
     const { ref, width, height } = useSize<HTMLDivElement>();
     const canvas = useRef<HTMLCanvasElement>(null);
     const [hover, setHover] = useState<{ node: number; rest: boolean; x: number; y: number } | null>(null);
-    const [current, setCurrent] = useState(0);
     const tree = useTree(callers, report.hasCalls, 1200, NONE, 2500);
-    useEffect(() => setCurrent(0), [tree]);
+    const [current, setCurrent] = useWithin(tree, 0);
     const laid = useMemo(() => {
         if (!tree || width < 20 || height < 20) { return []; }
         const root = hierarchy(dataOf(tree, depth.value)).sum((datum) => datum.size);
@@ -177,7 +177,7 @@ export function Treemap() {
                 <canvas ref={canvas} aria-hidden="true" />
                 {!tree && <Loading />}
                 {hover && tree && <Tip tree={tree} cell={{ node: hover.node, more: hover.rest }} x={hover.x} y={hover.y} width={width} height={height} />}
-                {tree && <Parallel tree={tree} current={Math.min(current, tree.count - 1)} label="Treemap" id="map" />}
+                {tree && <Parallel tree={tree} current={current} label="Treemap" id="map" />}
             </div>
         </div>
     );

@@ -204,6 +204,37 @@ for (const [width, name] of [[900, "one pane"], [600, "a sheet"]]) {
     });
 }
 
+for (const [view, box] of [["flame", ".picture"], ["treemap", ".map"], ["graph", ".graph"]]) {
+    test(`a key that comes before the next paint of ${view} is one of what is shown now`, async () => {
+        const page = await open(context, "cpp");
+        await page.locator(`#tab-0-${view}`).click();
+        await settled(page);
+        // Wherever one is, what is shown becomes something smaller, down to one function alone, and keys come at once.
+        for (const deep of [1, 4, 20]) {
+            const keys = [...new Array(deep).fill("ArrowDown"), "ArrowRight"];
+            await page.locator(`#pane-0 ${box}`).focus();
+            for (const key of keys) { await page.keyboard.press(key); }
+            await settled(page);
+            const at = page.url();
+            await page.evaluate(async (where) => {
+                const press = (key) => document.querySelector(where)?.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true, shiftKey: key === "Enter" }));
+                press("Enter");
+                for (let turn = 0; turn < 20; turn++) {
+                    await Promise.resolve();
+                    for (const key of ["ArrowRight", "ArrowLeft", "ArrowUp"]) { press(key); }
+                }
+            }, `#pane-0 ${box}`);
+            await settled(page);
+            assert.notEqual(page.url(), at, "another function is shown");
+            await page.goBack();
+            await settled(page);
+        }
+        assert.equal(await page.locator("text=This view failed").count(), 0);
+        assert.deepEqual(page.faults, []);
+        await page.close();
+    });
+}
+
 test("hundreds of random acts do no harm", async () => {
     const page = await open(context, "cpp");
     let state = 12345;
