@@ -7,7 +7,6 @@
 static volatile sig_atomic_t rung;
 static void ring(int s UNUSED, siginfo_t *i UNUSED, void *c UNUSED) { rung = 1; }
 static volatile unsigned long sum;
-static void compute(int s UNUSED, siginfo_t *i UNUSED, void *c UNUSED) { sum += work(100); }
 
 static timer_t other(int sig) {
     struct sigevent e = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = sig};
@@ -18,6 +17,14 @@ static timer_t other(int sig) {
 static void set(timer_t t, long us) {
     struct itimerspec v = {{0, us * 1000}, {0, us * 1000}};
     CHECK(timer_settime(t, 0, &v, 0) == 0);
+}
+static timer_t second;
+// Where a handler takes longer than until the next signal, handlers would lie on one another until the stack is full.
+static void compute(int s UNUSED, siginfo_t *i UNUSED, void *c UNUSED) {
+    static volatile sig_atomic_t deep;
+    if (++deep == 500) every(0), set(second, 0);
+    sum += work(100);
+    deep--;
 }
 static void nothing_is_blocked(void) {
     sigset_t now, none;
@@ -61,7 +68,7 @@ int main(int argc, char **argv) {
     // Handlers that are interrupted by each other and by themselves.
     on(SIGALRM, compute, SA_RESTART | SA_NODEFER);
     on(SIGUSR1, compute, SA_RESTART);
-    timer_t second = other(SIGUSR1);
+    second = other(SIGUSR1);
     every(2 * us), set(second, 2 * us);
     printf("%lx\n", work(10000UL * (unsigned)n));
     every(0), set(second, 0);
