@@ -15,7 +15,7 @@ use grind_names::made::{Found, Registry};
 use grind_names::symbolizer::{Code, Place, Symbolizer, UNKNOWN};
 use grind_session::{ProcessReport, Stretch};
 use grind_types::addr::GuestAddr;
-use grind_types::{MappedFile, Module};
+use grind_types::{MappedFile, Module, Pid};
 
 use crate::counts::CountTable;
 use crate::cycles::Cycles;
@@ -25,15 +25,18 @@ use cg_cli::saved::{Saved, save_text};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Object<'a> {
     File(&'a Path, &'a MappedFile),
-    /// By the address of its bytes: the same image mapped twice is shared memory here.
-    Image(*const u8, usize),
+    /// By where its bytes are: the same image mapped twice is shared memory here.
+    Image {
+        bytes: *const u8,
+        len: usize,
+    },
     Anonymous,
 }
 
 impl<'a> Object<'a> {
     fn of(module: &'a Module) -> Self {
         match (&module.image, &module.path, &module.file) {
-            (Some(image), ..) => Self::Image(image.as_ptr(), image.len()),
+            (Some(image), ..) => Self::Image { bytes: image.as_ptr(), len: image.len() },
             _ if module.is_made() => Self::Anonymous,
             (None, Some(path), Some(file)) => Self::File(path, file),
             _ => Self::Anonymous,
@@ -229,12 +232,12 @@ pub fn offset_of(module: Option<&Module>, addr: GuestAddr) -> u64 {
 
 /// Names of code that a process made while it ran.
 #[derive(Clone, Debug, Default)]
-pub struct Made<'a>(Option<(&'a Registry, i32)>);
+pub struct Made<'a>(Option<(&'a Registry, Pid)>);
 
 impl<'a> Made<'a> {
     /// Those of a process, as far as they have been written by now.
     #[must_use]
-    pub fn of(registry: &'a Registry, pid: i32) -> Self {
+    pub fn of(registry: &'a Registry, pid: Pid) -> Self {
         registry.read_on(pid);
         Self(registry.has_names(pid).then_some((registry, pid)))
     }
@@ -350,8 +353,8 @@ mod tests {
 
     fn report<'a>(modules: &'a [Module], counts: &'a Counts<'a>) -> ProcessReport<'a> {
         ProcessReport {
-            pid: 1,
-            parent: 0,
+            pid: Pid(1),
+            parent: None,
             exe: "/bin/x".into(),
             args: vec!["x".into(), "a b".into()],
             exit: None,

@@ -20,7 +20,7 @@ use grind_trace::{CONTEXT_SITE, Done, Sink, Site, SiteKind, SpaceId, Special, Ta
 use grind_types::addr::GuestAddr;
 use grind_types::fault;
 use grind_types::own_memory;
-use grind_types::{Module, Query};
+use grind_types::{Module, Pid, Query, Tid};
 
 use crate::contexts::Reuse;
 use crate::counts::EventCounts;
@@ -58,16 +58,16 @@ pub struct Found {
 
 /// What was found of processes that have ended, by process.
 #[derive(Clone, Debug, Default)]
-pub struct Findings(Arc<Mutex<HashMap<i32, Found>>>);
+pub struct Findings(Arc<Mutex<HashMap<Pid, Found>>>);
 
 impl Findings {
     /// What was found of `pid`, once.
     #[must_use]
-    pub fn take(&self, pid: i32) -> Found {
+    pub fn take(&self, pid: Pid) -> Found {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&pid).unwrap_or_default()
     }
 
-    fn put(&self, pid: i32, found: Found) {
+    fn put(&self, pid: Pid, found: Found) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(pid, found);
     }
 }
@@ -150,7 +150,7 @@ struct Process {
     /// Of sites whose number of accesses is not known in advance.
     rare: HashMap<u32, EventCounts>,
     /// Threads that have recorded anything.
-    seen: HashSet<i32>,
+    seen: HashSet<Tid>,
     /// What was missed by object, if that is asked for.
     objects: Option<Box<Objects>>,
     /// What there is instead if every access is told.
@@ -166,7 +166,7 @@ pub struct Simulator {
     /// Beyond the first level, if that is more than their last level.
     levels: Option<Levels>,
     spaces: HashMap<SpaceId, Sites>,
-    processes: HashMap<i32, Process>,
+    processes: HashMap<Pid, Process>,
     findings: Findings,
     anew: bool,
     /// Where variables of files are, if objects are asked for.
@@ -260,7 +260,7 @@ impl Sink for Simulator {
         self.spaces.insert(to, copy);
     }
 
-    fn image(&mut self, pid: i32, space: SpaceId) {
+    fn image(&mut self, pid: Pid, space: SpaceId) {
         let beyond = match (&self.geometries, &self.levels) {
             (None, _) => BeyondFirst::Nothing,
             (Some(_), Some(levels)) => BeyondFirst::Deep(Box::new(Beyond::new(levels))),
@@ -274,7 +274,7 @@ impl Sink for Simulator {
         let line = self.geometries.as_ref().filter(|_| self.streams).map(|g| g.d1.line());
         let of = || line.map_or_else(Objects::default, |line| Objects::with_streams(line.into()));
         let mut objects = self.images.is_some().then(|| Box::new(of()));
-        let sharing = self.sharing.map(|line| sharing::Sharing::new(line, pid));
+        let sharing = self.sharing.map(|line| sharing::Sharing::new(line, Tid::main_of(pid)));
         objects.iter_mut().filter(|_| sharing.is_some()).for_each(|objects| objects.watch());
         let all = self.hears_all();
         self.processes.insert(
@@ -301,29 +301,30 @@ impl Sink for Simulator {
         }
     }
 
-    fn stack(&mut self, pid: i32, tid: i32, range: Range<u64>) {
+    fn stack(&mut self, pid: Pid, tid: Tid, range: Range<u64>) {
         if let Some(objects) = self.processes.get_mut(&pid).and_then(|p| p.objects.as_mut()) {
             objects.stack(tid, range);
         }
     }
 
-    fn moved(&mut self, pid: i32, space: SpaceId) {
+    fn moved(&mut self, pid: Pid, space: SpaceId) {
         if let Some(p) = self.processes.get_mut(&pid) {
             p.space = space;
         }
     }
 
-    fn forked(&mut self, parent: i32, tid: i32, child: i32) {
+    fn forked(&mut self, parent: Pid, tid: Tid, child: Pid) {
         let Some(mut copy) = self.processes.get(&parent).cloned() else { return };
-        copy.seen = copy.seen.take(&tid).map(|_| child).into_iter().collect();
+        let first = Tid::main_of(child);
+        copy.seen = copy.seen.take(&tid).map(|_| first).into_iter().collect();
         if let Some(contexts) = &mut copy.contexts {
-            contexts.forked(tid, child);
+            contexts.forked(tid, first);
         }
-        copy.objects.iter_mut().for_each(|objects| objects.forked(tid, child));
+        copy.objects.iter_mut().for_each(|objects| objects.forked(tid, first));
         if let BeyondFirst::Deep(levels) = &mut copy.beyond {
-            levels.forked(tid, child);
+            levels.forked(tid.0, first.0);
         }
-        copy.every.iter_mut().for_each(|every| every.forked(tid, child));
+        copy.every.iter_mut().for_each(|every| every.forked(tid, first));
         if self.anew {
             copy.tallies.fill(Tally::default());
             copy.second.fill(0);
@@ -335,7 +336,7 @@ impl Sink for Simulator {
         self.processes.insert(child, copy);
     }
 
-    fn records(&mut self, pid: i32, tid: i32, words: &[u32]) {
+    fn records(&mut self, pid: Pid, tid: Tid, words: &[u32]) {
         fault::point("records");
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let Some(sites) = self.spaces.get(&p.space) else { return };
@@ -355,7 +356,7 @@ impl Sink for Simulator {
             BeyondFirst::Nothing => p.go_through(sites, &mut Nobody, words),
             BeyondFirst::Plain(last_level) => p.go_through(sites, last_level, words),
             BeyondFirst::Deep(levels) => {
-                levels.run(tid);
+                levels.run(tid.0);
                 p.second.resize(if levels.second() { sites.hot.len() } else { 0 }, 0);
                 p.go_through(sites, &mut **levels, words)
             }
@@ -369,12 +370,12 @@ impl Sink for Simulator {
         }
     }
 
-    fn thread_born(&mut self, pid: i32, tid: i32) {
+    fn thread_born(&mut self, pid: Pid, tid: Tid) {
         let every = self.processes.get_mut(&pid).and_then(|p| p.every.as_mut());
         every.into_iter().for_each(|every| every.thread_born(tid));
     }
 
-    fn thread_ended(&mut self, pid: i32, tid: i32) {
+    fn thread_ended(&mut self, pid: Pid, tid: Tid) {
         if let Some(p) = self.processes.get_mut(&pid) {
             p.seen.remove(&tid);
             p.objects.iter_mut().for_each(|objects| objects.thread_ended(tid));
@@ -383,19 +384,19 @@ impl Sink for Simulator {
                 contexts.thread_ended(tid);
             }
             if let BeyondFirst::Deep(levels) = &mut p.beyond {
-                levels.ended(tid);
+                levels.ended(tid.0);
             }
         }
     }
 
     /// Tells what was found so far, but for objects, distances and sharing: those are told at the end.
-    fn asked(&mut self, pid: i32, _tid: i32, _ask: &Query) {
+    fn asked(&mut self, pid: Pid, _tid: Option<Tid>, _ask: &Query) {
         let Some(p) = self.processes.get(&pid) else { return };
         let Some(sites) = self.spaces.get(&p.space) else { return };
         self.findings.put(pid, p.found(sites));
     }
 
-    fn process_ended(&mut self, pid: i32) {
+    fn process_ended(&mut self, pid: Pid) {
         let Some(p) = self.processes.remove(&pid) else { return };
         let Some(sites) = self.spaces.get(&p.space) else { return };
         let mut found = p.found(sites);

@@ -74,6 +74,8 @@ impl Fixed {
 
 #[cfg(test)]
 mod tests {
+    use grind_types::{Pid, Tid};
+
     use super::*;
 
     #[test]
@@ -83,7 +85,7 @@ mod tests {
         struct Together([u64; 2]);
         static CONSTANT: Together = Together([0x1234_5678, 7]);
         let variable = [5u64; 2];
-        let memory = Memory::open(std::process::id() as i32).unwrap();
+        let memory = Memory::open(Tid::main_of(Pid::own())).unwrap();
         let mut fixed = Fixed::default();
         assert_eq!(fixed.target(&memory, variable.as_ptr() as u64, (1, 2)), None);
         // What lies in no mapping.

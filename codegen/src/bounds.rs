@@ -2,6 +2,7 @@
 //! kinds whose translations are longest.
 
 use grind_ptrace::Memory;
+use grind_types::{Pid, Tid};
 
 use grind_fragments::batch::Batch;
 use grind_fragments::code_reader::CodeWindows;
@@ -40,7 +41,7 @@ fn offsets_into_the_largest_blocks_are_whole() {
         ("vpscatterdd [rax+zmm2*4]{k1}, zmm1", &[0x62, 0xf2, 0x7d, 0x49, 0xa0, 0x0c, 0x90], 1, true),
         ("lock cmpxchg16b [rsi]", &[0xf0, 0x48, 0x0f, 0xc7, 0x0e], 1, false),
     ];
-    let memory = Memory::open(std::process::id() as i32).expect("/proc is there");
+    let memory = Memory::open(Tid::main_of(Pid::own())).expect("/proc is there");
     let mut longest = 0;
     for (name, bytes, n, keeps_flags) in kinds {
         for settings in [TraceSettings::default(), traced(), used()] {

@@ -12,6 +12,7 @@ use grind_ptrace::Memory;
 use grind_trace::follow::{CallKind, StackEffect};
 use grind_trace::{CallTrace, FirstLevel, TraceSettings};
 use grind_types::frames::FrameHook;
+use grind_types::{Pid, Tid};
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter};
 
 use super::{Emitter, Work, bridge};
@@ -62,7 +63,7 @@ fn listing_of(
     settings: &TraceSettings,
     with: impl Fn(Emitter<'_>) -> Emitter<'_>,
 ) -> String {
-    let memory = Memory::open(std::process::id() as i32).expect("/proc is there");
+    let memory = Memory::open(Tid::main_of(Pid::own())).expect("/proc is there");
     let mut cache_of_code = CodeWindows::holding(pc & !0x3fff, &{
         let mut window = vec![0; (pc & 0x3fff) as usize];
         window.extend_from_slice(code);
@@ -280,7 +281,7 @@ fn calls_and_returns_are_pairs() {
 fn a_call_that_has_been_translated_goes_on_with_its_first_translation() {
     // nop; call 1f; ret; 1: ret
     let code = [0x90, 0xe8, 0x01, 0x00, 0x00, 0x00, 0xc3, 0xc3];
-    let memory = Memory::open(std::process::id() as i32).expect("/proc is there");
+    let memory = Memory::open(Tid::main_of(Pid::own())).expect("/proc is there");
     let mut cache_of_code = CodeWindows::holding(GUEST, &code);
     let mut trans = FragmentTable::default();
     // What is found later begins within what is there.
@@ -301,7 +302,7 @@ fn a_call_that_has_been_translated_goes_on_with_its_first_translation() {
 fn a_call_of_a_block_that_is_far_away_and_was_never_called_stops() {
     // call 1f; ret; 1: ret
     let code = [0xe8, 0x01, 0x00, 0x00, 0x00, 0xc3, 0xc3];
-    let memory = Memory::open(std::process::id() as i32).expect("/proc is there");
+    let memory = Memory::open(Tid::main_of(Pid::own())).expect("/proc is there");
     let mut cache_of_code = CodeWindows::holding(GUEST, &code);
     let mut trans = FragmentTable::default();
     let [_, caller] = [(GUEST + 6, CACHE + (4 << 30), false), (GUEST, CACHE, true)].map(|(pc, cache, pairs)| {
@@ -322,7 +323,7 @@ fn a_call_of_a_block_that_is_far_away_and_was_never_called_stops() {
 #[test]
 fn behind_a_system_call_the_line_is_checked_again() {
     let checked = |code: &[u8]| {
-        let memory = Memory::open(std::process::id() as i32).expect("/proc is there");
+        let memory = Memory::open(Tid::main_of(Pid::own())).expect("/proc is there");
         let mut cache_of_code = CodeWindows::holding(GUEST, code);
         let mut batch = Batch::default();
         let mut reader = cache_of_code.reader(&memory, &|_, _| false, &|_| u64::MAX);

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use grind_ptrace as tracee;
 use grind_session::Program;
-use grind_types::EngineError;
+use grind_types::{EngineError, Pid};
 use nix::libc;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
@@ -25,7 +25,7 @@ fn c_string(bytes: &[u8]) -> io::Result<CString> {
 /// A child that has been attached to and told to go on to `execve`.
 #[derive(Debug)]
 pub(crate) struct Launched {
-    pub(crate) pid: i32,
+    pub(crate) pid: Pid,
     /// Gets the errno if `execve` fails, else is closed by it.
     failure: io::PipeReader,
 }
@@ -165,7 +165,7 @@ pub(crate) fn launch(program: &Program) -> Result<Launched, EngineError> {
         }
     }
     drop((go_in, failure_in));
-    if let Err(source) = tracee::seize(pid) {
+    if let Err(source) = tracee::seize(Pid(pid)) {
         // The child sees the end of the pipe and exits.
         drop(go_out);
         // SAFETY: no pointers are kept.
@@ -173,5 +173,5 @@ pub(crate) fn launch(program: &Program) -> Result<Launched, EngineError> {
         return Err(EngineError::PtraceForbidden { source });
     }
     go_out.write_all(&[1]).map_err(os("starting the program"))?;
-    Ok(Launched { pid, failure })
+    Ok(Launched { pid: Pid(pid), failure })
 }

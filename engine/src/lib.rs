@@ -7,7 +7,7 @@ mod tick;
 
 use grind_session::{Exit, Program, Session, Settings};
 use grind_trace::Sink;
-use grind_types::EngineError;
+use grind_types::{EngineError, Pid};
 
 use dispatch::Target;
 
@@ -38,7 +38,7 @@ pub fn run_traced(
 /// # Errors
 /// When it cannot be traced; it goes on as if nothing had been then.
 pub fn attach(
-    pid: i32,
+    pid: Pid,
     settings: &Settings,
     session: &mut dyn Session,
     sink: Option<Box<dyn Sink>>,

@@ -18,7 +18,7 @@ use grind_session::{
 };
 use grind_tests::{apart, tools};
 use grind_trace::TraceSettings;
-use grind_types::Query;
+use grind_types::{Pid, Query, Tid};
 
 /// Instructions by address.
 type Counts = HashMap<u64, u64>;
@@ -26,8 +26,8 @@ type Counts = HashMap<u64, u64>;
 /// Remembers what it was told.
 #[derive(Default)]
 struct Driver {
-    pid: i32,
-    asked: Vec<(i32, Query, Counts)>,
+    pid: Option<Pid>,
+    asked: Vec<(Option<Tid>, Query, Counts)>,
     end: Option<Counts>,
     control_requests: Vec<Wanted>,
     /// Wishes are served one at a time.
@@ -43,41 +43,39 @@ fn counts(report: &ProcessReport<'_>) -> Counts {
 }
 
 impl Session for Driver {
-    fn follow_exec(&mut self, _: i32, _: &Path, _: &[OsString]) -> bool {
+    fn follow_exec(&mut self, _: Pid, _: &Path, _: &[OsString]) -> bool {
         false
     }
-    fn image_started(&mut self, pid: i32, _: i32, _: &Path, _: &[OsString]) {
-        self.pid = pid;
+    fn image_started(&mut self, pid: Pid, _: Option<Pid>, _: &Path, _: &[OsString]) {
+        self.pid = Some(pid);
     }
     fn first_process(&mut self, _: FirstProcess) {}
-    fn forked(&mut self, _: i32, _: i32) {}
+    fn forked(&mut self, _: Pid, _: Pid) {}
     fn process_ends(&mut self, report: &ProcessReport<'_>) {
         self.end = Some(counts(report));
     }
-    fn asked(&mut self, report: &ProcessReport<'_>, tid: i32, ask: &Query) {
-        assert_eq!((report.pid, report.exit), (self.pid, None));
+    fn asked(&mut self, report: &ProcessReport<'_>, tid: Option<Tid>, ask: &Query) {
+        assert_eq!((Some(report.pid), report.exit), (self.pid, None));
         self.asked.push((tid, ask.clone(), counts(report)));
     }
     fn control_request(&mut self) -> Option<ControlRequest> {
-        if self.pid == 0 {
-            return None;
-        }
+        let pid = self.pid?;
         let n = self.served.get();
         self.served.set(n + 1);
         if n % 2 == 1 {
             return None;
         }
         let what = self.control_requests.get(n / 2)?.clone();
-        Some(ControlRequest { pid: self.pid, what })
+        Some(ControlRequest { pid, what })
     }
-    fn client_print(&mut self, _: i32, _: &[u8]) {}
-    fn redundant_instrumentation(&mut self, _: i32, _: Instrumentation) {
+    fn client_print(&mut self, _: Pid, _: &[u8]) {}
+    fn redundant_instrumentation(&mut self, _: Pid, _: Instrumentation) {
         panic!("callgrind's requests may be redundant");
     }
     fn tool_name(&self) -> &str {
         "callgrind"
     }
-    fn notice(&mut self, _: i32, notice: Notice) {
+    fn notice(&mut self, _: Pid, notice: Notice) {
         panic!("{notice:?}");
     }
 }
@@ -165,15 +163,15 @@ int main(void)
 }}"#
     );
     let driver = run(dir, "requests", &source, Driver::default());
-    let asked: Vec<(i32, Query)> = driver.asked.iter().map(|(tid, ask, _)| (*tid, ask.clone())).collect();
-    let pid = driver.pid;
+    let asked: Vec<(Option<Tid>, Query)> = driver.asked.iter().map(|(tid, ask, _)| (*tid, ask.clone())).collect();
+    let first = driver.pid.map(Tid::main_of);
     assert_eq!(
         asked,
         [
-            (pid, Query::Dump(None)),
-            (pid, Query::Dump(Some(b"the second".into()))),
-            (pid, Query::Zero),
-            (pid, Query::Dump(None))
+            (first, Query::Dump(None)),
+            (first, Query::Dump(Some(b"the second".into()))),
+            (first, Query::Zero),
+            (first, Query::Dump(None))
         ]
     );
     let at: Vec<&Counts> = driver.asked.iter().map(|(_, _, counts)| counts).collect();
@@ -236,7 +234,7 @@ fn from_outside(dir: &Path, how: &str, body: &str) {
         Wanted::Instrumentation(Instrumentation::Start),
         Wanted::Query(Query::Look),
     ];
-    let me = nix::unistd::getpid().as_raw();
+    let me = Tid::main_of(Pid::own());
     let driver = Driver { control_requests, ..Driver::default() };
     let over = Arc::new(AtomicBool::new(false));
     let seen = over.clone();
@@ -250,10 +248,10 @@ fn from_outside(dir: &Path, how: &str, body: &str) {
     let driver = run(dir, how, &source, driver);
     over.store(true, Ordering::SeqCst);
     kicker.join().unwrap();
-    let asked: Vec<(i32, Query)> = driver.asked.iter().map(|(tid, ask, _)| (*tid, ask.clone())).collect();
+    let asked: Vec<(Option<Tid>, Query)> = driver.asked.iter().map(|(tid, ask, _)| (*tid, ask.clone())).collect();
     assert_eq!(
         asked,
-        [(0, Query::Look), (0, Query::Dump(Some(b"hint".into()))), (0, Query::Zero), (0, Query::Look)],
+        [Query::Look, Query::Dump(Some(b"hint".into())), Query::Zero, Query::Look].map(|ask| (None, ask)),
         "{how}"
     );
     let mut all: Vec<&Counts> = driver.asked.iter().map(|(_, _, counts)| counts).collect();
@@ -265,9 +263,9 @@ fn from_outside(dir: &Path, how: &str, body: &str) {
 
 /// Has the engine's thread interrupted by a signal.
 #[allow(unsafe_code)]
-fn kick(tid: i32) {
+fn kick(tid: Tid) {
     // SAFETY: takes no pointers.
-    unsafe { nix::libc::syscall(nix::libc::SYS_tgkill, nix::libc::getpid(), tid, nix::libc::SIGURG) };
+    unsafe { nix::libc::syscall(nix::libc::SYS_tgkill, nix::libc::getpid(), tid.0, nix::libc::SIGURG) };
 }
 
 #[allow(unsafe_code)]

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex};
 use grind_isa::cpuid::CpuModel;
 use grind_session::{Beside, Exit, Instrumentation, Notice, ProcessReport, Program, Session, Settings};
 use grind_trace::{Done, EveryAccess, Sink, Site, SiteKind, SpaceId, Special, Target, TraceSettings};
+use grind_types::{Pid, Tid};
 
 use grind_tests::apart;
 use grind_tests::build::Source;
@@ -30,18 +31,18 @@ use model::{Caches, Misses};
 struct Quiet;
 
 impl Session for Quiet {
-    fn follow_exec(&mut self, _: i32, _: &Path, _: &[OsString]) -> bool {
+    fn follow_exec(&mut self, _: Pid, _: &Path, _: &[OsString]) -> bool {
         false
     }
-    fn image_started(&mut self, _: i32, _: i32, _: &Path, _: &[OsString]) {}
-    fn forked(&mut self, _: i32, _: i32) {}
+    fn image_started(&mut self, _: Pid, _: Option<Pid>, _: &Path, _: &[OsString]) {}
+    fn forked(&mut self, _: Pid, _: Pid) {}
     fn process_ends(&mut self, _: &ProcessReport<'_>) {}
-    fn client_print(&mut self, _: i32, _: &[u8]) {}
-    fn redundant_instrumentation(&mut self, _: i32, _: Instrumentation) {}
+    fn client_print(&mut self, _: Pid, _: &[u8]) {}
+    fn redundant_instrumentation(&mut self, _: Pid, _: Instrumentation) {}
     fn tool_name(&self) -> &str {
         "callgrind"
     }
-    fn notice(&mut self, _: i32, notice: Notice) {
+    fn notice(&mut self, _: Pid, notice: Notice) {
         panic!("{notice:?}");
     }
 }
@@ -147,10 +148,10 @@ impl Sink for Modelled {
         self.specials.extend_from_slice(specials);
     }
     fn space_copied(&mut self, _: SpaceId, _: SpaceId) {}
-    fn image(&mut self, _: i32, _: SpaceId) {}
-    fn moved(&mut self, _: i32, _: SpaceId) {}
-    fn forked(&mut self, _: i32, _: i32, _: i32) {}
-    fn records(&mut self, _: i32, _: i32, words: &[u32]) {
+    fn image(&mut self, _: Pid, _: SpaceId) {}
+    fn moved(&mut self, _: Pid, _: SpaceId) {}
+    fn forked(&mut self, _: Pid, _: Tid, _: Pid) {}
+    fn records(&mut self, _: Pid, _: Tid, words: &[u32]) {
         let mut rest = words;
         while let Some(&number) = rest.first() {
             let (record, after) = rest.split_at(self.sites[number as usize].kind.words());
@@ -158,8 +159,8 @@ impl Sink for Modelled {
             rest = after;
         }
     }
-    fn thread_ended(&mut self, _: i32, _: i32) {}
-    fn process_ended(&mut self, _: i32) {}
+    fn thread_ended(&mut self, _: Pid, _: Tid) {}
+    fn process_ended(&mut self, _: Pid) {}
 }
 
 /// What the model finds in the engine's records of `program`.

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 use grind_isa::cpuid::CpuModel;
 use grind_session::{Beside, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Program, Session, Settings};
 use grind_trace::{FirstLevel, Sink, Site, SpaceId, Special, TraceSettings};
+use grind_types::{Pid, Tid};
 
 /// Instructions by address.
 type Counts = HashMap<u64, u64>;
@@ -23,12 +24,12 @@ type Counts = HashMap<u64, u64>;
 struct Driver(Vec<Counts>);
 
 impl Session for Driver {
-    fn follow_exec(&mut self, _: i32, _: &Path, _: &[OsString]) -> bool {
+    fn follow_exec(&mut self, _: Pid, _: &Path, _: &[OsString]) -> bool {
         false
     }
-    fn image_started(&mut self, _: i32, _: i32, _: &Path, _: &[OsString]) {}
+    fn image_started(&mut self, _: Pid, _: Option<Pid>, _: &Path, _: &[OsString]) {}
     fn first_process(&mut self, _: FirstProcess) {}
-    fn forked(&mut self, _: i32, _: i32) {}
+    fn forked(&mut self, _: Pid, _: Pid) {}
     fn process_ends(&mut self, report: &ProcessReport<'_>) {
         let mut counts = Counts::new();
         for c in report.counts.instructions() {
@@ -36,12 +37,12 @@ impl Session for Driver {
         }
         self.0.push(counts);
     }
-    fn client_print(&mut self, _: i32, _: &[u8]) {}
-    fn redundant_instrumentation(&mut self, _: i32, _: Instrumentation) {}
+    fn client_print(&mut self, _: Pid, _: &[u8]) {}
+    fn redundant_instrumentation(&mut self, _: Pid, _: Instrumentation) {}
     fn tool_name(&self) -> &str {
         "cachegrind"
     }
-    fn notice(&mut self, _: i32, notice: Notice) {
+    fn notice(&mut self, _: Pid, notice: Notice) {
         panic!("{notice:?}");
     }
 }
@@ -54,8 +55,8 @@ type Record = (Site, Vec<u32>);
 #[derive(Default)]
 struct Recorded {
     sites: HashMap<SpaceId, Vec<Site>>,
-    code_caches: HashMap<i32, SpaceId>,
-    records: Vec<(i32, Vec<Record>)>,
+    code_caches: HashMap<Pid, SpaceId>,
+    records: Vec<(Pid, Vec<Record>)>,
 }
 
 #[derive(Clone, Default)]
@@ -70,18 +71,18 @@ impl Sink for Records {
         let sites = all.sites.get(&from).cloned().unwrap_or_default();
         all.sites.insert(to, sites);
     }
-    fn image(&mut self, pid: i32, code_cache: SpaceId) {
+    fn image(&mut self, pid: Pid, code_cache: SpaceId) {
         self.moved(pid, code_cache);
     }
-    fn moved(&mut self, pid: i32, code_cache: SpaceId) {
+    fn moved(&mut self, pid: Pid, code_cache: SpaceId) {
         self.0.lock().unwrap().code_caches.insert(pid, code_cache);
     }
-    fn forked(&mut self, parent: i32, _: i32, child: i32) {
+    fn forked(&mut self, parent: Pid, _: Tid, child: Pid) {
         let mut all = self.0.lock().unwrap();
         let code_cache = all.code_caches[&parent];
         all.code_caches.insert(child, code_cache);
     }
-    fn records(&mut self, pid: i32, _: i32, mut words: &[u32]) {
+    fn records(&mut self, pid: Pid, _: Tid, mut words: &[u32]) {
         let mut all = self.0.lock().unwrap();
         let Recorded { sites, code_caches, records } = &mut *all;
         let sites = &sites[&code_caches[&pid]];
@@ -96,8 +97,8 @@ impl Sink for Records {
             words = rest;
         }
     }
-    fn thread_ended(&mut self, _: i32, _: i32) {}
-    fn process_ended(&mut self, _: i32) {}
+    fn thread_ended(&mut self, _: Pid, _: Tid) {}
+    fn process_ended(&mut self, _: Pid) {}
 }
 
 /// What a run has found: counts, records by process, and how often it has waited.

@@ -445,6 +445,7 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use grind_ptrace::Memory;
+    use grind_types::{Pid, Tid};
 
     use super::*;
     use crate::code_reader::CodeWindows;
@@ -453,7 +454,7 @@ mod tests {
     const AT: u64 = 0x40_0000;
 
     fn discover(batch: &mut Batch, code: &[u8], pc: u64) -> Vec<(u64, usize)> {
-        let memory = Memory::open(std::process::id() as i32).expect("/proc is there");
+        let memory = Memory::open(Tid::main_of(Pid::own())).expect("/proc is there");
         let mut cache = CodeWindows::holding(AT, code);
         batch.discover(
             pc,

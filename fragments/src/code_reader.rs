@@ -139,11 +139,13 @@ fn vsyscalls() -> Run {
 
 #[cfg(test)]
 mod tests {
+    use grind_types::{Pid, Tid};
+
     use super::*;
 
     #[test]
     fn the_vsyscall_page_is_known_without_being_read() {
-        let memory = Memory::open(std::process::id() as i32).unwrap();
+        let memory = Memory::open(Tid::main_of(Pid::own())).unwrap();
         let mut cache = CodeWindows::default();
         let mut r = cache.reader(&memory, &|_, _| false, &|_| u64::MAX);
         assert_eq!(r.at(VSYSCALL_PAGE + 0x400)[..8], [0xb8, 201, 0, 0, 0, 0x0f, 5, 0xc3]);
@@ -151,7 +153,7 @@ mod tests {
 
     #[test]
     fn windows_overlap_and_nothing_is_there_at_address_zero() {
-        let memory = Memory::open(std::process::id() as i32).unwrap();
+        let memory = Memory::open(Tid::main_of(Pid::own())).unwrap();
         let mut cache = CodeWindows::default();
         let mut r = cache.reader(&memory, &|_, _| false, &|_| u64::MAX);
         assert!(r.at(0x10).is_empty());
@@ -166,7 +168,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_executed_is_not_read() {
-        let memory = Memory::open(std::process::id() as i32).unwrap();
+        let memory = Memory::open(Tid::main_of(Pid::own())).unwrap();
         let mut cache = CodeWindows::default();
         let data = vec![7u8; WINDOW as usize];
         let at = data.as_ptr() as u64;
@@ -178,7 +180,7 @@ mod tests {
 
     #[test]
     fn what_may_change_is_read_anew_for_every_reader() {
-        let memory = Memory::open(std::process::id() as i32).unwrap();
+        let memory = Memory::open(Tid::main_of(Pid::own())).unwrap();
         let mut cache = CodeWindows::default();
         let mut data = vec![1u8; 3 * WINDOW as usize];
         let at = (data.as_ptr() as u64).next_multiple_of(WINDOW);

@@ -75,6 +75,7 @@ impl Hotness {
 #[cfg(test)]
 mod tests {
     use grind_layout::registers::StolenRegisters;
+    use grind_types::{Pid, Tid};
 
     use grind_ptrace::Memory;
 
@@ -87,7 +88,7 @@ mod tests {
 
     /// Of a branch over five bytes that has been executed a thousand times.
     fn bias(next: u64, target: u64) -> Option<Bias> {
-        let memory = Memory::open(std::process::id() as i32).expect("/proc is there");
+        let memory = Memory::open(Tid::main_of(Pid::own())).expect("/proc is there");
         // jnz 1f; nop; ...; 1: ret
         let mut cache = CodeWindows::holding(AT, &[0x75, 5, 0x90, 0x90, 0x90, 0x90, 0xc3, 0xc3]);
         let mut batch = Batch::default();

@@ -3,6 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use grind_types::Pid;
+
 use crate::os;
 use crate::round::Round;
 
@@ -10,7 +12,7 @@ use crate::round::Round;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// The process (`--pid`).
-    pub pid: Option<i32>,
+    pub pid: Option<Pid>,
     /// As long as it is followed (`--duration`); without end if not given.
     pub duration: Option<Duration>,
     /// It is followed until its profile has been written once (`--until-dump`).
@@ -76,7 +78,7 @@ impl Visit {
     }
 
     /// The next process that is to be left, of `followed`: each is named once for every look, since others may have begun.
-    pub fn next_to_leave(&mut self, followed: impl Iterator<Item = i32>) -> Option<i32> {
+    pub fn next_to_leave(&mut self, followed: impl Iterator<Item = Pid>) -> Option<Pid> {
         self.over |= os::is_to_leave() || self.end.is_some_and(|end| Instant::now() >= end);
         if self.over { self.round.next(followed) } else { None }
     }
@@ -111,12 +113,12 @@ mod tests {
     #[test]
     fn every_process_is_named_once_a_look() {
         let mut visit = Visit::new(Wanted { until_dump: true, ..Wanted::default() });
-        assert_eq!(visit.next_to_leave([1, 2].into_iter()), None);
+        assert_eq!(visit.next_to_leave([1, 2].map(Pid).into_iter()), None);
         visit.dumped();
         for _ in 0..2 {
-            assert_eq!(visit.next_to_leave([1, 2].into_iter()), Some(2));
-            assert_eq!(visit.next_to_leave([1, 2].into_iter()), Some(1));
-            assert_eq!(visit.next_to_leave([1, 2].into_iter()), None);
+            assert_eq!(visit.next_to_leave([1, 2].map(Pid).into_iter()), Some(Pid(2)));
+            assert_eq!(visit.next_to_leave([1, 2].map(Pid).into_iter()), Some(Pid(1)));
+            assert_eq!(visit.next_to_leave([1, 2].map(Pid).into_iter()), None);
         }
     }
 }

@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 
 use callgrind_control_protocol::{Answer, Asked, Listener, PATIENCE, Queue, Request, Tool, folder};
 use grind_session::{ControlRequest, Instrumentation, Wanted};
-use grind_types::Query;
+use grind_types::{Pid, Query, Tid};
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::unistd;
 
 use crate::os;
 
@@ -45,9 +45,9 @@ const SHORT: Duration = Duration::from_millis(50);
 /// Who listens, and who will.
 #[derive(Debug, Default)]
 struct Runs {
-    listening: BTreeMap<i32, Run>,
+    listening: BTreeMap<Pid, Run>,
     /// Those that will, and from when on, the first one first.
-    due: VecDeque<(Instant, i32)>,
+    due: VecDeque<(Instant, Pid)>,
     /// Nobody will any more.
     over: bool,
 }
@@ -58,7 +58,7 @@ struct Common {
     base: PathBuf,
     tool: Tool,
     /// The thread that runs the engine.
-    runner: i32,
+    runner: Tid,
     runs: Mutex<Runs>,
     /// There is news of who is due.
     news: Condvar,
@@ -71,9 +71,9 @@ pub struct Control {
     /// The thread that looks at the clock, if there is one.
     clock: Option<JoinHandle<()>>,
     /// What the engine is about to be asked.
-    current: Option<(i32, Asked)>,
+    current: Option<(Pid, Asked)>,
     /// What it will have done some time after it has been asked, by process.
-    later: BTreeMap<i32, Vec<Asked>>,
+    later: BTreeMap<Pid, Vec<Asked>>,
 }
 
 impl Common {
@@ -81,8 +81,8 @@ impl Common {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn listen(&self, pid: i32) -> io::Result<Run> {
-        let number = u32::try_from(pid).map_err(io::Error::other)?;
+    fn listen(&self, pid: Pid) -> io::Result<Run> {
+        let number = u32::try_from(pid.0).map_err(io::Error::other)?;
         let waiting = Arc::new(AtomicBool::new(false));
         let (runner, asked) = (self.runner, waiting.clone());
         let queue = Listener::bind(&self.base, self.tool, number)?.start(move || {
@@ -122,7 +122,7 @@ impl Common {
 }
 
 /// The answer to what comes too late.
-fn ended(pid: i32) -> Answer {
+fn ended(pid: Pid) -> Answer {
     Answer::Refused(format!("process {pid} has ended"))
 }
 
@@ -135,7 +135,7 @@ impl Control {
 
     fn below(base: PathBuf, tool: Tool) -> Control {
         os::be_interrupted();
-        let runner = nix::unistd::gettid().as_raw();
+        let runner = Tid(unistd::gettid().as_raw());
         let (runs, news) = (Mutex::default(), Condvar::new());
         let common = Arc::new(Common { base, tool, runner, runs, news });
         Control { common, clock: None, current: None, later: BTreeMap::new() }
@@ -145,7 +145,7 @@ impl Control {
     ///
     /// # Errors
     /// The socket cannot be made.
-    pub fn listen(&mut self, pid: i32) -> io::Result<()> {
+    pub fn listen(&mut self, pid: Pid) -> io::Result<()> {
         // Of the program that it ran before.
         self.forget(pid);
         let run = self.common.listen(pid)?;
@@ -157,7 +157,7 @@ impl Control {
     ///
     /// # Errors
     /// There can be no more threads.
-    pub fn listen_later(&mut self, pid: i32) -> io::Result<()> {
+    pub fn listen_later(&mut self, pid: Pid) -> io::Result<()> {
         self.forget(pid);
         if self.clock.is_none() {
             let common = self.common.clone();
@@ -170,7 +170,7 @@ impl Control {
     }
 
     /// Process `pid` has ended, or is not followed any more.
-    pub fn forget(&mut self, pid: i32) {
+    pub fn forget(&mut self, pid: Pid) {
         for asked in self.later.remove(&pid).unwrap_or_default() {
             asked.answer(ended(pid));
         }
@@ -210,7 +210,7 @@ impl Control {
                     return Some(ControlRequest { pid, what: Wanted::Detach });
                 }
                 Request::Kill => {
-                    let answer = match kill(Pid::from_raw(pid), Signal::SIGKILL) {
+                    let answer = match kill(unistd::Pid::from_raw(pid.0), Signal::SIGKILL) {
                         Ok(()) => Answer::Done(Vec::new()),
                         Err(error) => Answer::Refused(error.desc().to_owned()),
                     };
@@ -223,18 +223,18 @@ impl Control {
         }
     }
 
-    /// The request that the engine has just served, if thread `tid` (0: none) of process `pid` did not ask by itself.
-    pub fn served(&mut self, pid: i32, tid: i32) -> Option<Asked> {
-        Some(self.current.take_if(|(of, _)| tid == 0 && *of == pid)?.1)
+    /// The request that the engine has just served, if no thread (`tid`) of process `pid` asked by itself.
+    pub fn served(&mut self, pid: Pid, tid: Option<Tid>) -> Option<Asked> {
+        Some(self.current.take_if(|(of, _)| tid.is_none() && *of == pid)?.1)
     }
 
     /// Collection has been switched, as whoever asked last wanted it: those who asked.
-    pub fn collection_served(&mut self, pid: i32) -> Vec<Asked> {
+    pub fn collection_served(&mut self, pid: Pid) -> Vec<Asked> {
         self.later.remove(&pid).unwrap_or_default()
     }
 
     /// The next request, with the process that it is for.
-    fn queued(&mut self) -> Option<(i32, Asked)> {
+    fn queued(&mut self) -> Option<(Pid, Asked)> {
         self.common.runs().listening.iter().find_map(|(pid, run)| {
             let asked = run.queue.next()?;
             run.waiting.store(false, Ordering::SeqCst);
@@ -264,10 +264,10 @@ mod tests {
             entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name")).collect::<Vec<_>>()
         };
         let mut control = Control::below(base.path().to_owned(), Tool::Cachegrind);
-        (1..=3).for_each(|pid| control.listen_later(pid).expect("a thread"));
-        control.forget(1);
+        (1..=3).for_each(|pid| control.listen_later(Pid(pid)).expect("a thread"));
+        control.forget(Pid(1));
         // Another program of the same process begins anew.
-        control.listen_later(2).expect("a thread");
+        control.listen_later(Pid(2)).expect("a thread");
         let start = Instant::now();
         while names().len() < 2 && start.elapsed() < Duration::from_secs(20) {
             std::thread::sleep(Duration::from_millis(5));
@@ -276,7 +276,7 @@ mod tests {
         let mut found = names();
         found.sort();
         assert_eq!(found, ["grind-cachegrind-2", "grind-cachegrind-3"]);
-        control.forget(3);
+        control.forget(Pid(3));
         assert_eq!(names(), ["grind-cachegrind-2"]);
         drop(control);
         assert_eq!(names(), [""; 0]);

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use grind_types::Pid;
+
 use cg_cli::expand::{Sequence, Template};
 
 use crate::progress::Line;
@@ -61,7 +63,7 @@ struct Stream {
 pub struct Log {
     target: Target,
     start: Option<Instant>,
-    streams: HashMap<i32, Stream>,
+    streams: HashMap<Pid, Stream>,
     /// What may be on the terminal.
     line: Option<Line>,
 }
@@ -92,12 +94,12 @@ impl Log {
     }
 
     /// Starts to log for `pid`. Returns the file that could not be opened; the log then goes to standard error.
-    pub fn begin(&mut self, pid: i32, sequence: &mut Sequence) -> Option<(PathBuf, io::Error)> {
+    pub fn begin(&mut self, pid: Pid, sequence: &mut Sequence) -> Option<(PathBuf, io::Error)> {
         let mut failure = None;
         let file = match &self.target {
             Target::Shared(file) => Rc::clone(file),
             Target::Each(template) => {
-                let path = template.expand(pid, sequence);
+                let path = template.expand(pid.0, sequence);
                 match open(&path).or_else(|e| {
                     let instead = crate::os::duplicate(2);
                     failure = Some((path, e));
@@ -115,8 +117,8 @@ impl Log {
     /// Goes on for `child`, a copy of `parent`. Returns whether it has a file of its own, and any failure to open it.
     pub fn fork(
         &mut self,
-        parent: i32,
-        child: i32,
+        parent: Pid,
+        child: Pid,
         silent: bool,
         sequence: &mut Sequence,
     ) -> (bool, Option<(PathBuf, io::Error)>) {
@@ -135,30 +137,30 @@ impl Log {
 
     /// Whether nothing is logged for `pid`.
     #[must_use]
-    pub fn is_silent(&self, pid: i32) -> bool {
+    pub fn is_silent(&self, pid: Pid) -> bool {
         self.streams.get(&pid).is_none_or(|s| s.silent)
     }
 
     /// Whether a log has been begun for `pid`.
     #[must_use]
-    pub fn knows(&self, pid: i32) -> bool {
+    pub fn knows(&self, pid: Pid) -> bool {
         self.streams.contains_key(&pid)
     }
 
     /// Lets `pid` speak again, after it was silenced by a fork.
-    pub fn unsilence(&mut self, pid: i32) {
+    pub fn unsilence(&mut self, pid: Pid) {
         if let Some(stream) = self.streams.get_mut(&pid) {
             stream.silent = false;
         }
     }
 
     /// Closes the log of `pid`.
-    pub fn end(&mut self, pid: i32) {
+    pub fn end(&mut self, pid: Pid) {
         self.streams.remove(&pid);
     }
 
     /// Logs whole lines (without a line end after the last).
-    pub fn say(&mut self, pid: i32, voice: Voice, lines: &str) {
+    pub fn say(&mut self, pid: Pid, voice: Voice, lines: &str) {
         let start = self.start;
         let Some(stream) = self.streams.get_mut(&pid).filter(|s| !s.silent) else { return };
         let mut out = Vec::new();
@@ -176,7 +178,7 @@ impl Log {
     }
 
     /// Logs text as it comes: lines may be incomplete and be continued by the next call.
-    pub fn text(&mut self, pid: i32, voice: Voice, text: &[u8]) {
+    pub fn text(&mut self, pid: Pid, voice: Voice, text: &[u8]) {
         let start = self.start;
         let Some(stream) = self.streams.get_mut(&pid).filter(|s| !s.silent) else { return };
         if text.is_empty() {
@@ -210,7 +212,7 @@ impl Log {
     }
 }
 
-fn prefix(pid: i32, voice: Voice, start: Option<Instant>) -> String {
+fn prefix(pid: Pid, voice: Voice, start: Option<Instant>) -> String {
     let mark = voice.mark();
     let mut prefix = mark.to_owned();
     if let Some(start) = start {
@@ -264,23 +266,23 @@ mod tests {
     #[test]
     fn every_line_is_marked() {
         let (mut log, file) = log();
-        log.begin(7, &mut Sequence::default());
-        log.say(7, Voice::User, "one\ntwo");
-        log.say(7, Voice::Detail, "three");
-        log.say(7, Voice::User, "");
-        log.say(8, Voice::User, "unknown process");
+        log.begin(Pid(7), &mut Sequence::default());
+        log.say(Pid(7), Voice::User, "one\ntwo");
+        log.say(Pid(7), Voice::Detail, "three");
+        log.say(Pid(7), Voice::User, "");
+        log.say(Pid(8), Voice::User, "unknown process");
         assert_eq!(contents(&file), "==7== one\n==7== two\n--7-- three\n==7== \n");
     }
 
     #[test]
     fn the_program_may_print_parts_of_lines() {
         let (mut log, file) = log();
-        log.begin(7, &mut Sequence::default());
-        log.text(7, Voice::Program, b"hello\n");
-        log.text(7, Voice::Program, b"no newline");
-        log.text(7, Voice::Program, b"two\nlines\n");
-        log.text(7, Voice::Program, b"open");
-        log.say(7, Voice::User, "closed");
+        log.begin(Pid(7), &mut Sequence::default());
+        log.text(Pid(7), Voice::Program, b"hello\n");
+        log.text(Pid(7), Voice::Program, b"no newline");
+        log.text(Pid(7), Voice::Program, b"two\nlines\n");
+        log.text(Pid(7), Voice::Program, b"open");
+        log.say(Pid(7), Voice::User, "closed");
         assert_eq!(contents(&file), "**7** hello\n**7** no newlinetwo\n**7** lines\n**7** open\n==7== closed\n");
     }
 
@@ -288,11 +290,11 @@ mod tests {
     fn children_may_be_silent_or_have_files() {
         let (mut log, file) = log();
         let mut sequence = Sequence::default();
-        log.begin(1, &mut sequence);
-        log.fork(1, 2, true, &mut sequence);
-        log.fork(1, 3, false, &mut sequence);
+        log.begin(Pid(1), &mut sequence);
+        log.fork(Pid(1), Pid(2), true, &mut sequence);
+        log.fork(Pid(1), Pid(3), false, &mut sequence);
         for pid in [1, 2, 3] {
-            log.say(pid, Voice::User, "x");
+            log.say(Pid(pid), Voice::User, "x");
         }
         assert_eq!(contents(&file), "==1== x\n==3== x\n");
 
@@ -300,10 +302,10 @@ mod tests {
         let name = folder.path().join("log.%p.%n");
         let template = Template::parse(name.as_os_str(), |_| None).unwrap();
         let mut log = Log::new(Target::Each(template), false);
-        log.begin(1, &mut sequence);
-        assert!(log.fork(1, 2, false, &mut sequence).0);
-        assert!(!log.fork(1, 3, true, &mut sequence).0);
-        log.say(2, Voice::User, "two");
+        log.begin(Pid(1), &mut sequence);
+        assert!(log.fork(Pid(1), Pid(2), false, &mut sequence).0);
+        assert!(!log.fork(Pid(1), Pid(3), true, &mut sequence).0);
+        log.say(Pid(2), Voice::User, "two");
         assert_eq!(std::fs::read_to_string(folder.path().join("log.2.1")).unwrap(), "==2== two\n");
         assert!(!folder.path().join("log.3.1").exists());
     }

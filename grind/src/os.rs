@@ -13,6 +13,8 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use grind_types::{Pid, Tid};
+
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::resource::{Resource, setrlimit};
@@ -42,22 +44,23 @@ static ORPHAN: AtomicBool = AtomicBool::new(false);
 /// Signals that have come while there was nobody to pass them on to, a bit each.
 static EARLY: AtomicU64 = AtomicU64::new(0);
 
-/// Names the process that signals sent to grind are passed on to; 0 for none. Those that came before there was one it gets now.
-pub fn pass_signals_to(pid: i32) {
-    PROGRAM.store(pid, Ordering::SeqCst);
-    let early = if pid > 0 { EARLY.swap(0, Ordering::SeqCst) } else { 0 };
+/// Names the process that signals sent to grind are passed on to, if there is one. Those that came before there was one it gets now.
+pub fn pass_signals_to(pid: Option<Pid>) {
+    PROGRAM.store(pid.map_or(0, |pid| pid.0), Ordering::SeqCst);
+    let Some(pid) = pid else { return };
+    let early = EARLY.swap(0, Ordering::SeqCst);
     for signal in (1..=64).filter(|signal| early >> (signal - 1) & 1 != 0) {
         // SAFETY: takes no pointers.
-        unsafe { libc::kill(pid, signal) };
+        unsafe { libc::kill(pid.0, signal) };
     }
 }
 
-/// Names the process that is killed when the supervisor dies; 0 for none. For the tracer only.
-pub fn kill_with_the_supervisor(pid: i32) {
-    PROGRAM.store(pid, Ordering::SeqCst);
-    if pid > 0 && ORPHAN.load(Ordering::SeqCst) {
+/// Names the process that is killed when the supervisor dies, if there is one. For the tracer only.
+pub fn kill_with_the_supervisor(pid: Option<Pid>) {
+    PROGRAM.store(pid.map_or(0, |pid| pid.0), Ordering::SeqCst);
+    if let Some(pid) = pid.filter(|_| ORPHAN.load(Ordering::SeqCst)) {
         // SAFETY: takes no pointers.
-        unsafe { libc::kill(pid, libc::SIGKILL) };
+        unsafe { libc::kill(pid.0, libc::SIGKILL) };
     }
 }
 
@@ -243,9 +246,9 @@ pub fn be_interrupted() {
 }
 
 /// Interrupts the system call that thread `tid` of this process is in.
-pub fn interrupt(tid: i32) {
+pub fn interrupt(tid: Tid) {
     // SAFETY: takes no pointers.
-    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, interruption()) };
+    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid.0, interruption()) };
 }
 
 /// Stops this process as `signal` stops one; returns when it has been continued.
@@ -293,11 +296,11 @@ pub fn readable_within(file: &impl AsRawFd, milliseconds: i32) -> bool {
     unsafe { libc::poll(&raw mut wanted, 1, milliseconds) != 0 }
 }
 
-/// Continues a stopped process; 0 is none.
-pub fn continue_process(pid: i32) {
-    if pid > 1 {
+/// Continues a stopped process, unless it is the first one of the system, whose children those are that have no parent any more.
+pub fn continue_process(pid: Pid) {
+    if pid.0 > 1 {
         // SAFETY: takes no pointers. A process that is gone needs nothing.
-        unsafe { libc::kill(pid, libc::SIGCONT) };
+        unsafe { libc::kill(pid.0, libc::SIGCONT) };
     }
 }
 

@@ -17,6 +17,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use grind_session::Tally;
+use grind_types::{Pid, Tid};
 use nix::sys::termios::{LocalFlags, OutputFlags, tcgetattr};
 use nix::unistd::{getpgrp, gettid, tcgetpgrp};
 
@@ -126,7 +127,7 @@ impl Progress {
         let state = State { over: false, next: start + FIRST, due: false, wanted: None, shown: false };
         let shared = Arc::new(Shared { terminal, state: Mutex::new(state), changed: Condvar::new() });
         os::be_interrupted();
-        let (runner, writes) = (gettid().as_raw(), Arc::clone(&shared));
+        let (runner, writes) = (Tid(gettid().as_raw()), Arc::clone(&shared));
         let thread = thread::Builder::new().name("progress".to_owned()).spawn(move || keep_on(&writes, runner)).ok()?;
         let last = (start, Tally::default());
         Some(Self { shared, thread: Some(thread), device, start, asked: start, last, quiet: QUIET[0], stops: 0 })
@@ -166,7 +167,7 @@ impl Progress {
     }
 
     /// Process `pid` is about to write to `descriptor`. Returns whether the line is still there.
-    pub fn before_output(&mut self, pid: i32, descriptor: i32) -> bool {
+    pub fn before_output(&mut self, pid: Pid, descriptor: i32) -> bool {
         let to = fs::metadata(format!("/proc/{pid}/fd/{descriptor}"));
         let terminal =
             to.is_ok_and(|m| m.file_type().is_char_device() && [self.device, OWN_TERMINAL].contains(&m.rdev()));
@@ -197,7 +198,7 @@ impl Drop for Progress {
 }
 
 /// Asks the engine, thread `runner`, when it is time, and writes what comes of it.
-fn keep_on(shared: &Shared, runner: i32) {
+fn keep_on(shared: &Shared, runner: Tid) {
     let mut state = shared.lock();
     while !state.over {
         let now = Instant::now();
@@ -276,7 +277,7 @@ mod tests {
 
     use super::*;
 
-    fn tally(processes: &[(i32, u64, usize)]) -> Tally {
+    fn tally(processes: &[(Pid, u64, usize)]) -> Tally {
         let one = |&(pid, instructions, threads)| ProcessTally { pid, instructions, threads };
         Tally { processes: processes.iter().map(one).collect() }
     }
@@ -285,14 +286,14 @@ mod tests {
     fn the_line_is_about_the_process_that_executes_most() {
         let (half, run) = (Duration::from_millis(500), Duration::from_secs(62));
         let text = |now: &[_], before: &[_]| text(&tally(now), &tally(before), half, run);
-        let one = text(&[(7, 12_345_678_901, 1)], &[(7, 11_345_678_901, 1)]);
+        let one = text(&[(Pid(7), 12_345_678_901, 1)], &[(Pid(7), 11_345_678_901, 1)]);
         assert_eq!(one.as_deref(), Some("grind: 12.3 G instructions, 2.00 G a second, 1 min 2 s"));
-        let more = text(&[(7, 5_000, 1), (9, 4_000, 3)], &[(7, 4_900, 1), (8, 1, 1)]);
+        let more = text(&[(Pid(7), 5_000, 1), (Pid(9), 4_000, 3)], &[(Pid(7), 4_900, 1), (Pid(8), 1, 1)]);
         assert_eq!(
             more.as_deref(),
             Some("grind: 4.00 k instructions, 8.00 k a second, 1 min 2 s, 3 threads, process 9 of 2")
         );
-        assert_eq!(text(&[(7, 5_000, 1)], &[(7, 5_000, 1)]), None, "it waits");
+        assert_eq!(text(&[(Pid(7), 5_000, 1)], &[(Pid(7), 5_000, 1)]), None, "it waits");
         assert_eq!(text(&[], &[]), None);
     }
 
@@ -307,7 +308,7 @@ mod tests {
         let last = (start, Tally::default());
         let mut progress =
             Progress { shared, thread: None, device, start, asked: start, last, quiet: QUIET[0], stops: 0 };
-        assert!(!progress.before_output(std::process::id().cast_signed(), descriptor));
+        assert!(!progress.before_output(Pid(std::process::id().cast_signed()), descriptor));
         assert!(!progress.is_due());
         let state = progress.shared.lock();
         assert!(!state.shown && state.next > start + QUIET[0] / 2);

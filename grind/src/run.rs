@@ -21,7 +21,7 @@ use grind_objects::Reader;
 use grind_session::{AtStart, Exit, Program, Session, Settings};
 use grind_trace::follow::bus_total;
 use grind_trace::{CallTrace, Sink};
-use grind_types::{EngineError, fault};
+use grind_types::{EngineError, Pid, fault};
 
 use crate::attach::Visit;
 use crate::invocation::Invocation;
@@ -175,7 +175,7 @@ fn act(invocation: Invocation, args: &[OsString]) -> Result<Ending, anyhow::Erro
 /// What is profiled.
 enum Guest {
     Program(Program),
-    Process(i32),
+    Process(Pid),
 }
 
 impl Guest {

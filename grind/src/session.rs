@@ -34,7 +34,7 @@ use grind_session::{
 use grind_trace::objects::Allocator;
 use grind_types::addr::GuestAddr;
 use grind_types::frames::{FrameFunction, FrameHook, ReadMemory};
-use grind_types::{Module, Query, fault};
+use grind_types::{Module, Pid, Query, Tid, fault};
 use nix::sys::signal::Signal;
 
 use crate::attach::Visit;
@@ -58,7 +58,7 @@ use crate::tree::Tree;
 struct Process {
     /// The command as it was given: of a script its own name, not that of its interpreter.
     args: Vec<OsString>,
-    parent: i32,
+    parent: Pid,
     /// When it began to run this program, or to be followed.
     began: Instant,
     /// What of its profile by line has been written.
@@ -87,17 +87,17 @@ pub struct Runner<'a> {
     made: Registry,
     /// What estimates cycles.
     cycles: Option<Cycles>,
-    processes: HashMap<i32, Process>,
+    processes: HashMap<Pid, Process>,
     /// Where a profile goes that cannot be written where it should.
     spare: PathBuf,
     /// Whose profile is in a file.
-    written: HashMap<PathBuf, i32>,
+    written: HashMap<PathBuf, Pid>,
     /// The line to the process that waits for the first one.
     supervisor: Option<Reporter>,
     /// The first process, once there has been one.
-    first: Option<i32>,
+    first: Option<Pid>,
     /// The command of the first process, and those that processes are about to start, as they were given.
-    given: (Vec<OsString>, HashMap<i32, Vec<OsString>>),
+    given: (Vec<OsString>, HashMap<Pid, Vec<OsString>>),
     /// What has failed that must not, if something has: profiles are incomplete.
     broken: Option<String>,
     /// The file of all processes, once the first one has begun, if that is asked for.
@@ -216,17 +216,17 @@ impl<'a> Runner<'a> {
     }
 
     /// The name of the profile of calls of a process that begins to be recorded.
-    fn calls_file(&mut self, pid: i32) -> PathBuf {
+    fn calls_file(&mut self, pid: Pid) -> PathBuf {
         match &self.tree {
             Some(tree) => tree.path().to_owned(),
-            None => self.options.callgrind_out_file().expand(pid, &mut self.sequence),
+            None => self.options.callgrind_out_file().expand(pid.0, &mut self.sequence),
         }
     }
 
     /// The first process, `pid`, begins to run `args`: so does the file of all, if that is asked for.
-    fn begin_tree(&mut self, pid: i32, args: &[OsString]) {
+    fn begin_tree(&mut self, pid: Pid, args: &[OsString]) {
         let Some(template) = &self.options.tree else { return };
-        let path = template.expand(pid, &mut self.sequence);
+        let path = template.expand(pid.0, &mut self.sequence);
         self.tree = Some(match &self.calls {
             Some(calls) => {
                 let (header, events) = calls.header(pid, args);
@@ -241,7 +241,7 @@ impl<'a> Runner<'a> {
         });
     }
 
-    fn forget(&mut self, pid: i32) {
+    fn forget(&mut self, pid: Pid) {
         self.made.forget(pid);
         self.live.iter_mut().for_each(|live| live.forget(pid));
         self.control.iter_mut().for_each(|control| control.forget(pid));
@@ -251,7 +251,7 @@ impl<'a> Runner<'a> {
 
     /// `path` has the last file of a process that has ended. Ids are used again after some ten thousand processes, and then
     /// so is a name with an id in it.
-    fn take_name(&mut self, pid: i32, path: PathBuf) {
+    fn take_name(&mut self, pid: Pid, path: PathBuf) {
         let text = format!(
             "an earlier process had the id {pid}, too: '{}' is not its profile any more (with '%p.%n' in the name both \
              are kept)",
@@ -267,11 +267,11 @@ impl<'a> Runner<'a> {
         self.supervisor = Some(supervisor);
     }
 
-    fn user(&mut self, pid: i32, lines: &str) {
+    fn user(&mut self, pid: Pid, lines: &str) {
         self.log.say(pid, Voice::User, lines);
     }
 
-    fn report_log_failure(&mut self, pid: i32, failure: Option<(PathBuf, std::io::Error)>) {
+    fn report_log_failure(&mut self, pid: Pid, failure: Option<(PathBuf, std::io::Error)>) {
         if let Some((path, error)) = failure {
             let text = format!(
                 "cannot write the log file '{}': {}; logging to standard error instead",
@@ -283,7 +283,7 @@ impl<'a> Runner<'a> {
     }
 
     /// `pid` is about to become a program that is not followed.
-    fn leave_for(&mut self, pid: i32, path: &Path, args: &[OsString]) -> bool {
+    fn leave_for(&mut self, pid: Pid, path: &Path, args: &[OsString]) -> bool {
         if let Some(tree) = &mut self.tree {
             tree.leaves_for(pid, path, args);
         }
@@ -291,7 +291,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Why the program that `pid` is about to start cannot be followed, if so.
-    fn unfollowable(&self, pid: i32, path: &Path) -> Option<Cause> {
+    fn unfollowable(&self, pid: Pid, path: &Path) -> Option<Cause> {
         // Relative to the process, not to grind.
         let path = match path.is_absolute() {
             true => path.to_owned(),
@@ -312,7 +312,7 @@ impl<'a> Runner<'a> {
 }
 
 impl Session for Runner<'_> {
-    fn follow_exec(&mut self, pid: i32, path: &Path, args: &[OsString]) -> bool {
+    fn follow_exec(&mut self, pid: Pid, path: &Path, args: &[OsString]) -> bool {
         if !self.options.trace_children {
             return self.leave_for(pid, path, args);
         }
@@ -336,8 +336,8 @@ impl Session for Runner<'_> {
         }
     }
 
-    fn image_started(&mut self, pid: i32, parent: i32, _exe: &Path, args: &[OsString]) {
-        let parent = if parent == 0 { nix::unistd::getppid().as_raw() } else { parent };
+    fn image_started(&mut self, pid: Pid, parent: Option<Pid>, _exe: &Path, args: &[OsString]) {
+        let parent = parent.unwrap_or_else(|| Pid(nix::unistd::getppid().as_raw()));
         let first = self.first.is_none();
         self.first.get_or_insert(pid);
         let args = self.command(pid, first, args);
@@ -402,7 +402,7 @@ impl Session for Runner<'_> {
         }
     }
 
-    fn forked(&mut self, parent: i32, child: i32) {
+    fn forked(&mut self, parent: Pid, child: Pid) {
         let args = self.processes.get(&parent).map(|p| p.args.clone()).unwrap_or_default();
         if let Some(tree) = &mut self.tree {
             tree.created(child, Some(parent));
@@ -458,7 +458,7 @@ impl Session for Runner<'_> {
         self.watchers.as_mut().map(|watchers| watchers.of(module)).unwrap_or_default()
     }
 
-    fn frame_hooks(&mut self, pid: i32, module: &Module) -> Vec<(u64, FrameHook)> {
+    fn frame_hooks(&mut self, pid: Pid, module: &Module) -> Vec<(u64, FrameHook)> {
         self.hooks_of(pid, module)
     }
 
@@ -466,11 +466,11 @@ impl Session for Runner<'_> {
         self.frames.as_mut()?.function(module, memory, code)
     }
 
-    fn code_made(&mut self, pid: i32, modules: &[Module]) -> u32 {
+    fn code_made(&mut self, pid: Pid, modules: &[Module]) -> u32 {
         self.made.moment(pid, modules)
     }
 
-    fn process_left(&mut self, pid: i32) {
+    fn process_left(&mut self, pid: Pid) {
         if let Some(calls) = &mut self.calls {
             let (written, _) = calls.ended(pid);
             if let Some(tree) = &mut self.tree {
@@ -497,7 +497,7 @@ impl Session for Runner<'_> {
         self.forget(pid);
     }
 
-    fn asked(&mut self, report: &ProcessReport<'_>, tid: i32, ask: &Query) {
+    fn asked(&mut self, report: &ProcessReport<'_>, tid: Option<Tid>, ask: &Query) {
         let pid = report.pid;
         if let Query::Collect(_) = ask {
             let served = self.control.as_mut().map(|control| control.collection_served(pid));
@@ -551,16 +551,16 @@ impl Session for Runner<'_> {
         self.shows.1
     }
 
-    fn about_to_write(&mut self, pid: i32, descriptor: i32) -> bool {
+    fn about_to_write(&mut self, pid: Pid, descriptor: i32) -> bool {
         self.shows.1 = self.progress.as_mut().is_some_and(|progress| progress.before_output(pid, descriptor));
         self.shows.1
     }
 
-    fn client_print(&mut self, pid: i32, text: &[u8]) {
+    fn client_print(&mut self, pid: Pid, text: &[u8]) {
         self.log.text(pid, Voice::Program, text);
     }
 
-    fn client_stack(&mut self, pid: i32, modules: &[Module], frames: &[GuestAddr]) {
+    fn client_stack(&mut self, pid: Pid, modules: &[Module], frames: &[GuestAddr]) {
         if !self.log.is_silent(pid) {
             let lines = backtrace::lines(&mut *self.symbolizer, modules, frames, self.options.show_below_main);
             self.user(pid, &lines);
@@ -571,7 +571,7 @@ impl Session for Runner<'_> {
         self.options.tree.is_some()
     }
 
-    fn redundant_instrumentation(&mut self, pid: i32, request: Instrumentation) {
+    fn redundant_instrumentation(&mut self, pid: Pid, request: Instrumentation) {
         let (name, state) = match request {
             Instrumentation::Start => ("START", "enabled"),
             Instrumentation::Stop => ("STOP", "disabled"),
@@ -590,7 +590,7 @@ impl Session for Runner<'_> {
         let what = broken::first(what);
         if self.broken.is_none() || !goes_on {
             // Told whatever the verbosity is.
-            self.user(self.first.unwrap_or(0), &broken::notice(&what, Some(goes_on)));
+            self.user(self.first.unwrap_or(Pid(0)), &broken::notice(&what, Some(goes_on)));
         }
         if let Some(calls) = &self.calls {
             calls.incomplete(&what);
@@ -598,7 +598,7 @@ impl Session for Runner<'_> {
         self.broken.get_or_insert(what);
     }
 
-    fn notice(&mut self, pid: i32, notice: Notice) {
+    fn notice(&mut self, pid: Pid, notice: Notice) {
         match notice {
             Notice::Warning(text) if self.options.verbosity > 0 => self.user(pid, &format!("Warning: {text}")),
             Notice::Detail(text) if self.options.verbosity > 1 => self.log.say(pid, Voice::Detail, &text),

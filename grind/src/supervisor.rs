@@ -12,8 +12,9 @@
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 
 use grind_session::{Exit, FirstProcess};
+use grind_types::Pid;
 use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::Pid;
+use nix::unistd;
 
 use crate::os;
 use crate::view::LiveView;
@@ -62,7 +63,7 @@ pub struct Reporter {
 ///
 /// # Errors
 /// When there is no room for another process or pipe.
-pub fn split(visits: Option<i32>, view: Option<LiveView>) -> io::Result<Side> {
+pub fn split(visits: Option<Pid>, view: Option<LiveView>) -> io::Result<Side> {
     let (reader, writer) = io::pipe()?;
     match os::fork_tracer()? {
         Some(tracer) => {
@@ -70,8 +71,8 @@ pub fn split(visits: Option<i32>, view: Option<LiveView>) -> io::Result<Side> {
             let mut view = view;
             view.iter_mut().for_each(LiveView::keep);
             if let Some(visited) = visits {
-                os::pass_signals_to(tracer.as_raw());
-                view.iter_mut().for_each(|view| view.begin(visited.unsigned_abs()));
+                os::pass_signals_to(Some(Pid(tracer.as_raw())));
+                view.iter_mut().for_each(|view| view.begin(visited.0.unsigned_abs()));
             }
             Ok(Side::Supervisor(supervisor(reader, tracer, view)))
         }
@@ -85,14 +86,14 @@ pub fn split(visits: Option<i32>, view: Option<LiveView>) -> io::Result<Side> {
 }
 
 /// Waits for the first process's end, doing as it does.
-fn supervisor(mut line: PipeReader, tracer: Pid, mut view: Option<LiveView>) -> Ending {
-    let mut program = 0;
+fn supervisor(mut line: PipeReader, tracer: unistd::Pid, mut view: Option<LiveView>) -> Ending {
+    let mut program = None;
     let mut ended = false;
     while let Some([kind, value]) = receive(&mut line) {
         match kind {
             STARTED => {
-                program = value;
-                os::pass_signals_to(value);
+                program = Some(Pid(value));
+                os::pass_signals_to(program);
                 view.iter_mut().for_each(|view| view.begin(value.unsigned_abs()));
             }
             STOPPED => {
@@ -102,11 +103,11 @@ fn supervisor(mut line: PipeReader, tracer: Pid, mut view: Option<LiveView>) -> 
                 view.iter_mut().for_each(LiveView::go_on);
                 // Usually whoever continued this process has continued the whole job.
                 if !os::readable_within(&line, PATIENCE) {
-                    os::continue_process(program);
+                    program.into_iter().for_each(os::continue_process);
                 }
             }
             ENDED => {
-                os::pass_signals_to(0);
+                os::pass_signals_to(None);
                 view.iter_mut().for_each(LiveView::end);
                 ended = true;
             }
@@ -149,9 +150,9 @@ impl Reporter {
     }
 
     /// The first process has been started.
-    pub fn started(&mut self, pid: i32) {
-        os::kill_with_the_supervisor(pid);
-        self.send([STARTED, pid]);
+    pub fn started(&mut self, pid: Pid) {
+        os::kill_with_the_supervisor(Some(pid));
+        self.send([STARTED, pid.0]);
     }
 
     /// How the first process fares.
@@ -160,10 +161,10 @@ impl Reporter {
             FirstProcess::Stopped(signal) => self.send([STOPPED, signal]),
             FirstProcess::Continued => {
                 self.send([CONTINUED, 0]);
-                os::continue_process(nix::unistd::getppid().as_raw());
+                os::continue_process(Pid(unistd::getppid().as_raw()));
             }
             FirstProcess::Ended { exit, alone } => {
-                os::kill_with_the_supervisor(0);
+                os::kill_with_the_supervisor(None);
                 let message = match (alone, exit) {
                     (true, _) => [ENDED, 0],
                     (false, Exit::Code(code)) => [EXITED_BEFORE_OTHERS, code],

@@ -11,6 +11,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use grind_session::Tally;
+use grind_types::Pid;
 
 use crate::attach;
 use crate::round::Round;
@@ -89,11 +90,11 @@ pub struct Timeline {
     last: Instant,
     /// In which the processes to write parts of are named.
     round: Round,
-    marks: HashMap<i32, Mark>,
+    marks: HashMap<Pid, Mark>,
     /// Instructions are counted again then.
     count: Instant,
     /// Processes that have passed their marks.
-    due: Vec<i32>,
+    due: Vec<Pid>,
 }
 
 impl Timeline {
@@ -105,13 +106,13 @@ impl Timeline {
     }
 
     /// Process `pid` begins to run a program: it has executed nothing.
-    pub fn began(&mut self, pid: i32) {
+    pub fn began(&mut self, pid: Pid) {
         self.marks.remove(&pid);
         self.count = Instant::now();
     }
 
     /// `child` is a copy of `parent` and has executed what that has.
-    pub fn forked(&mut self, parent: i32, child: i32) {
+    pub fn forked(&mut self, parent: Pid, child: Pid) {
         if let Some(mark) = self.marks.get(&parent).copied() {
             self.marks.insert(child, mark);
             self.count = Instant::now();
@@ -157,12 +158,12 @@ impl Timeline {
     }
 
     /// The next process that a part is to be written of, of `followed`, if one is due.
-    pub fn next(&mut self, now: Instant, followed: impl Iterator<Item = i32>) -> Option<i32> {
+    pub fn next(&mut self, now: Instant, followed: impl Iterator<Item = Pid>) -> Option<Pid> {
         let Every::Time(every) = self.every else {
             if self.due.is_empty() {
                 return None;
             }
-            let followed: Vec<i32> = followed.collect();
+            let followed: Vec<Pid> = followed.collect();
             self.due.retain(|pid| followed.contains(pid));
             return self.due.pop();
         };
@@ -194,11 +195,11 @@ mod tests {
         let mut timeline = Timeline::new(Every::Time(ms(100)));
         let start = timeline.last;
         assert!(!timeline.wants_tally(start + ms(1000)));
-        let mut at = |n: u64| timeline.next(start + ms(n), [1, 2].into_iter());
+        let mut at = |n: u64| timeline.next(start + ms(n), [1, 2].map(Pid).into_iter());
         assert_eq!([at(0), at(99)], [None; 2]);
-        assert_eq!([at(101), at(102), at(103)], [Some(2), Some(1), None]);
-        assert_eq!([at(200), at(950), at(950), at(951), at(1049)], [None, Some(2), Some(1), None, None]);
-        assert_eq!(at(1050), Some(2));
+        assert_eq!([at(101), at(102), at(103)], [Some(Pid(2)), Some(Pid(1)), None]);
+        assert_eq!([at(200), at(950), at(950), at(951), at(1049)], [None, Some(Pid(2)), Some(Pid(1)), None, None]);
+        assert_eq!(at(1050), Some(Pid(2)));
         assert_eq!(timeline.words(), b"--dump-every=100ms");
     }
 
@@ -207,35 +208,39 @@ mod tests {
         let ms = Duration::from_millis;
         let mut timeline = Timeline::new(Every::Instructions(1_000_000));
         let start = timeline.count;
-        let mut at = |n: u64, counts: &[(i32, u64)]| {
+        let mut at = |n: u64, counts: &[(Pid, u64)]| {
             let processes = counts.iter().map(|&(pid, instructions)| ProcessTally { pid, instructions, threads: 1 });
             timeline.tally(start + ms(n), &Tally { processes: processes.collect() });
-            let mut due: Vec<i32> = std::iter::from_fn(|| timeline.next(start, [1, 2].into_iter())).collect();
+            let mut due: Vec<Pid> = std::iter::from_fn(|| timeline.next(start, [1, 2].map(Pid).into_iter())).collect();
             due.sort_unstable();
             (due, timeline.count.saturating_duration_since(start + ms(n)))
         };
-        assert_eq!(at(0, &[(1, 0)]).0, [0i32; 0]);
-        assert_eq!(at(10, &[(1, 999_999)]).0, [0i32; 0]);
+        assert_eq!(at(0, &[(Pid(1), 0)]).0, []);
+        assert_eq!(at(10, &[(Pid(1), 999_999)]).0, []);
         // One mark and a bit; its neighbour is not there yet.
-        assert_eq!(at(11, &[(1, 1_000_001), (2, 5)]).0, [1]);
-        assert_eq!(at(12, &[(1, 1_999_999), (2, 6)]).0, [0i32; 0]);
+        assert_eq!(at(11, &[(Pid(1), 1_000_001), (Pid(2), 5)]).0, [Pid(1)]);
+        assert_eq!(at(12, &[(Pid(1), 1_999_999), (Pid(2), 6)]).0, []);
         // Two marks at once are one part.
-        assert_eq!(at(13, &[(1, 4_500_000), (2, 1_000_000)]).0, [1, 2]);
-        let (due, wait) = at(14, &[(1, 4_900_000), (2, 1_000_001)]);
+        assert_eq!(at(13, &[(Pid(1), 4_500_000), (Pid(2), 1_000_000)]).0, [1, 2].map(Pid));
+        let (due, wait) = at(14, &[(Pid(1), 4_900_000), (Pid(2), 1_000_001)]);
         assert!(due.is_empty() && wait < ms(1), "it is nearly there: {wait:?}");
-        assert_eq!(at(15, &[(1, 5_000_000)]).0, [1]);
+        assert_eq!(at(15, &[(Pid(1), 5_000_000)]).0, [Pid(1)]);
         // A copy has the marks of its parent, another program none.
-        timeline.forked(1, 2);
-        let tally = |counts: &[(i32, u64)]| {
-            let one = |&(pid, instructions): &(i32, u64)| ProcessTally { pid, instructions, threads: 1 };
+        timeline.forked(Pid(1), Pid(2));
+        let tally = |counts: &[(Pid, u64)]| {
+            let one = |&(pid, instructions): &(Pid, u64)| ProcessTally { pid, instructions, threads: 1 };
             Tally { processes: counts.iter().map(one).collect() }
         };
-        timeline.tally(start + ms(16), &tally(&[(1, 5_999_999), (2, 5_500_000)]));
-        assert_eq!(timeline.next(start, [1, 2].into_iter()), None);
-        timeline.began(1);
-        timeline.tally(start + ms(17), &tally(&[(1, 1_200_000), (2, 6_000_000)]));
-        assert_eq!(timeline.next(start, [2].into_iter()), Some(2), "one that is not followed any more is not named");
-        assert_eq!(timeline.next(start, [2].into_iter()), None);
+        timeline.tally(start + ms(16), &tally(&[(Pid(1), 5_999_999), (Pid(2), 5_500_000)]));
+        assert_eq!(timeline.next(start, [1, 2].map(Pid).into_iter()), None);
+        timeline.began(Pid(1));
+        timeline.tally(start + ms(17), &tally(&[(Pid(1), 1_200_000), (Pid(2), 6_000_000)]));
+        assert_eq!(
+            timeline.next(start, [2].map(Pid).into_iter()),
+            Some(Pid(2)),
+            "one that is not followed any more is not named"
+        );
+        assert_eq!(timeline.next(start, [2].map(Pid).into_iter()), None);
         assert_eq!(timeline.words(), b"--dump-every=1M-instructions");
     }
 

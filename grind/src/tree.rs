@@ -19,6 +19,7 @@ use cg_format::callgrind::{Header, Names, Part, PartHeader, WriteOptions, Writer
 use cg_format::tree::{Process, Status, write_head, write_process};
 use grind_analysis::dump;
 use grind_session::Exit;
+use grind_types::Pid;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
@@ -37,7 +38,7 @@ struct Member {
 #[derive(Clone, Copy, Debug)]
 pub struct Ended<'a> {
     /// The id that the system gave it.
-    pub pid: i32,
+    pub pid: Pid,
     /// How it ended, if that is known.
     pub exit: Option<Exit>,
     /// The program that it ran last.
@@ -61,7 +62,7 @@ pub struct Tree {
     /// Of all blocks, if the format has a summary.
     total: Option<Vec<i128>>,
     events: usize,
-    members: HashMap<i32, Member>,
+    members: HashMap<Pid, Member>,
     last: u64,
 }
 
@@ -106,7 +107,7 @@ impl Tree {
     }
 
     /// A process has been created, by `parent` if that is followed.
-    pub fn created(&mut self, pid: i32, parent: Option<i32>) {
+    pub fn created(&mut self, pid: Pid, parent: Option<Pid>) {
         self.last += 1;
         let parent = parent.and_then(|pid| self.members.get(&pid)).map_or(0, |m| m.id);
         self.members
@@ -115,12 +116,12 @@ impl Tree {
 
     /// Whether the process has a block to come.
     #[must_use]
-    pub fn knows(&self, pid: i32) -> bool {
+    pub fn knows(&self, pid: Pid) -> bool {
         self.members.contains_key(&pid)
     }
 
     /// The process is about to become something that is not followed.
-    pub fn leaves_for(&mut self, pid: i32, path: &Path, args: &[OsString]) {
+    pub fn leaves_for(&mut self, pid: Pid, path: &Path, args: &[OsString]) {
         if let Some(member) = self.members.get_mut(&pid) {
             member.next = Some((path.as_os_str().as_bytes().to_vec(), dump::command(args)));
         }
@@ -130,13 +131,13 @@ impl Tree {
     ///
     /// # Errors
     /// The block could not be written.
-    pub fn left(&mut self, pid: i32) -> Result<(), String> {
+    pub fn left(&mut self, pid: Pid) -> Result<(), String> {
         let Some(member) = self.members.remove(&pid) else { return Ok(()) };
         let (executable, command) = member.next.unwrap_or_default();
         let process = Process {
             id: member.id,
             parent: member.parent,
-            pid: pid.unsigned_abs().into(),
+            pid: pid.0.unsigned_abs().into(),
             processes: 1,
             status: Status::Left,
             executable,
@@ -150,7 +151,7 @@ impl Tree {
     }
 
     /// A part of the profile of calls of a process, and what it adds up to.
-    pub fn part(&mut self, pid: i32, text: &[u8], total: &[i128]) {
+    pub fn part(&mut self, pid: Pid, text: &[u8], total: &[i128]) {
         if let Some(member) = self.members.get_mut(&pid) {
             member.parts.0.extend_from_slice(text);
             member.parts.1.iter_mut().zip(total).for_each(|(sum, more)| *sum += more);
@@ -211,7 +212,7 @@ impl Tree {
     }
 
     /// Where the profile of a single process goes if the file takes no more. What is no file has no place beside it.
-    fn beside(&self, pid: i32, spare: &Path) -> PathBuf {
+    fn beside(&self, pid: Pid, spare: &Path) -> PathBuf {
         let mut name = self.path.file_name().unwrap_or_default().to_owned();
         name.push(format!(".{pid}"));
         match self.path.metadata() {
@@ -255,7 +256,7 @@ fn block(ended: &Ended<'_>, member: &Member, cost: Vec<i128>) -> Process {
     Process {
         id: member.id,
         parent: member.parent,
-        pid: ended.pid.unsigned_abs().into(),
+        pid: ended.pid.0.unsigned_abs().into(),
         processes: 1,
         status: match ended.exit {
             Some(Exit::Code(status)) => Status::Exited(status),
@@ -298,7 +299,7 @@ mod tests {
         profile
     }
 
-    fn end(tree: &mut Tree, pid: i32, count: i128, spare: &Path) -> Saved {
+    fn end(tree: &mut Tree, pid: Pid, count: i128, spare: &Path) -> Saved {
         let ended = Ended { pid, exit: Some(Exit::Code(0)), executable: Path::new("/bin/x"), args: &["x".into()] };
         tree.ended(ended, &profile(count), None, spare)
     }
@@ -310,18 +311,18 @@ mod tests {
         let path = folder.path().join("tree");
         fs::write(&path, "what an earlier run left").unwrap();
         let mut tree = Tree::of_lines(path.clone(), &profile(0));
-        tree.created(1, None);
-        tree.created(2, Some(1));
-        tree.created(3, Some(1));
-        assert_eq!(end(&mut tree, 3, 5, folder.path()), Saved::AsAsked);
+        tree.created(Pid(1), None);
+        tree.created(Pid(2), Some(Pid(1)));
+        tree.created(Pid(3), Some(Pid(1)));
+        assert_eq!(end(&mut tree, Pid(3), 5, folder.path()), Saved::AsAsked);
         let total = || read(&fs::read(&path).unwrap()[..], "tree", &ReadOptions::default()).unwrap().total().to_vec();
         assert_eq!(total(), [5]);
-        tree.leaves_for(2, Path::new("/bin/y"), &["y".into()]);
-        tree.left(2).unwrap();
+        tree.leaves_for(Pid(2), Path::new("/bin/y"), &["y".into()]);
+        tree.left(Pid(2)).unwrap();
         assert_eq!(total(), [5]);
-        assert_eq!(end(&mut tree, 1, 7, folder.path()), Saved::AsAsked);
+        assert_eq!(end(&mut tree, Pid(1), 7, folder.path()), Saved::AsAsked);
         assert_eq!(total(), [12]);
-        assert!(!tree.knows(1));
+        assert!(!tree.knows(Pid(1)));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
@@ -330,13 +331,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tree");
         let mut first = Tree::of_lines(path.clone(), &profile(0));
-        first.created(1, None);
-        assert_eq!(end(&mut first, 1, 5, folder.path()), Saved::AsAsked);
+        first.created(Pid(1), None);
+        assert_eq!(end(&mut first, Pid(1), 5, folder.path()), Saved::AsAsked);
         let before = fs::read(&path).unwrap();
         let mut second = Tree::of_lines(path.clone(), &profile(0));
-        second.created(8, None);
+        second.created(Pid(8), None);
         let alone = folder.path().join("tree.8");
-        let saved = end(&mut second, 8, 9, folder.path());
+        let saved = end(&mut second, Pid(8), 9, folder.path());
         assert_eq!(saved, Saved::Elsewhere("another run is writing it".into(), alone.clone()));
         assert_eq!(fs::read(&path).unwrap(), before);
         assert_eq!(read(&fs::read(alone).unwrap()[..], "alone", &ReadOptions::default()).unwrap().total(), [9]);
@@ -346,8 +347,8 @@ mod tests {
     fn what_the_file_does_not_take_is_kept_elsewhere() {
         let folder = tempfile::tempdir().unwrap();
         let mut tree = Tree::of_lines("/dev/full".into(), &profile(0));
-        tree.created(8, None);
-        let saved = end(&mut tree, 8, 9, folder.path());
+        tree.created(Pid(8), None);
+        let saved = end(&mut tree, Pid(8), 9, folder.path());
         assert_eq!(saved, Saved::Elsewhere("No space left on device".into(), folder.path().join("full.8")));
     }
 }

@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 
 use grind_fragments::fragment_table::FragmentTable;
-use grind_types::InstructionCount;
 use grind_types::hash::Map;
+use grind_types::{InstructionCount, Tid};
 
 use crate::counts::{self, Corrections, Counts, block_counts};
 use crate::slots::SlotId;
@@ -27,7 +27,7 @@ pub struct ThreadContexts {
     /// It has pushed a context.
     pub own: bool,
     /// The thread whose changes of context it follows.
-    pub leader: Option<i32>,
+    pub leader: Option<Tid>,
     /// The context to change over to at the next stop.
     pub follow: Option<u64>,
 }

@@ -13,7 +13,7 @@ use grind_layout as layout;
 use grind_layout::shared_memory::SharedMemory;
 use grind_ptrace::maps::{self, Region};
 use grind_ptrace::{Gadget, Memory, RemoteError, Stopped};
-use grind_types::EngineError;
+use grind_types::{EngineError, Tid};
 use nix::libc;
 
 use crate::slots::SlotPool;
@@ -25,6 +25,9 @@ const STACK_ROOM: u64 = 16 * MIB;
 
 /// Bytes below the stack pointer that code may use without moving it (System V ABI).
 const RED_ZONE: u64 = 128;
+
+/// What is attempted where it is asked what is mapped.
+const MAPS: &str = "reading /proc/PID/maps";
 
 /// A fixed pattern in place of the kernel's 16 random bytes: programs take stack guards and hash seeds from there.
 const RANDOM: [u8; 16] = *b"grind\x8f\x1b\xd4\x67\xa2\x39\xee\x50\xc3\x7d\x06";
@@ -40,6 +43,18 @@ pub struct Remote<'m> {
 }
 
 impl Remote<'_> {
+    /// The thread itself: what `/proc` shows of its process is asked by it, since the first thread may have ended, which has no memory
+    /// then.
+    fn tid(&self, what: &'static str) -> Result<Tid, EngineError> {
+        let gone = || EngineError::Os { what, source: io::Error::from_raw_os_error(libc::ESRCH) };
+        self.thread.as_ref().map(Stopped::tid).ok_or_else(gone)
+    }
+
+    /// What is mapped in its process.
+    fn regions(&self) -> Result<Vec<Region>, EngineError> {
+        maps::read(self.tid(MAPS)?).map_err(|source| EngineError::Os { what: MAPS, source })
+    }
+
     fn call(&mut self, what: &'static str, nr: i64, args: [u64; 6]) -> Result<u64, EngineError> {
         let gone = || EngineError::Os { what, source: io::Error::from_raw_os_error(libc::ESRCH) };
         let t = self.thread.take().ok_or_else(gone)?;
@@ -64,7 +79,7 @@ impl Remote<'_> {
     fn shared_file(&mut self, name_at: u64) -> Result<(File, u64), EngineError> {
         let what = "creating shared memory in the program";
         let fd = self.call(what, libc::SYS_memfd_create, [name_at, u64::from(libc::MFD_CLOEXEC), 0, 0, 0, 0])?;
-        let tid = self.thread.as_ref().map_or(0, Stopped::tid);
+        let tid = self.tid(what)?;
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -95,10 +110,10 @@ impl Remote<'_> {
 }
 
 /// Sets up a new image whose first instruction is about to run.
-pub fn prepare(remote: &mut Remote<'_>, pid: i32, masked: bool) -> Result<(CodeCache, SlotPool), EngineError> {
+pub fn prepare(remote: &mut Remote<'_>, masked: bool) -> Result<(CodeCache, SlotPool), EngineError> {
     let gone = || EngineError::Os { what: "reading registers", source: io::Error::from_raw_os_error(libc::ESRCH) };
     let t = remote.thread.as_ref().ok_or_else(gone)?;
-    let regs = t.regs().map_err(|_| gone())?;
+    let (tid, regs) = (t.tid(), t.regs().map_err(|_| gone())?);
     // The entry point lends its place to the first system calls.
     let entry = regs.rip;
     let os = |source| EngineError::Os { what: "writing to the program's memory", source };
@@ -111,17 +126,17 @@ pub fn prepare(remote: &mut Remote<'_>, pid: i32, masked: bool) -> Result<(CodeC
     code[8..14].copy_from_slice(b"grind\0");
     remote.memory.write(entry, &code).map_err(os)?;
     remote.gadget = Gadget::new(entry);
-    let result = map_all(remote, pid, entry, entry + 8, masked);
+    let result = map_all(remote, entry, entry + 8, masked);
     remote.memory.write(entry, &lent).map_err(os)?;
     if masked {
-        steady_auxv(remote.memory, pid, regs.rsp);
+        steady_auxv(remote.memory, tid, regs.rsp);
     }
     result
 }
 
 /// Sets up an image that runs already: nothing is written to its code. `remote` has a gadget that the image has itself, and a thread
 /// in no system call.
-pub fn prepare_running(remote: &mut Remote<'_>, pid: i32) -> Result<(CodeCache, SlotPool), EngineError> {
+pub fn prepare_running(remote: &mut Remote<'_>) -> Result<(CodeCache, SlotPool), EngineError> {
     const NAME: &[u8; 6] = b"grind\0";
     let gone = || EngineError::Os { what: "reading registers", source: io::Error::from_raw_os_error(libc::ESRCH) };
     let regs = remote.thread.as_ref().ok_or_else(gone)?.regs().map_err(|_| gone())?;
@@ -133,7 +148,7 @@ pub fn prepare_running(remote: &mut Remote<'_>, pid: i32) -> Result<(CodeCache, 
         return Err(os(io::Error::from_raw_os_error(libc::EFAULT)));
     }
     remote.memory.write(name_at, NAME).map_err(os)?;
-    let result = map_all(remote, pid, regs.rip, name_at, false);
+    let result = map_all(remote, regs.rip, name_at, false);
     remote.memory.write(name_at, &lent).map_err(os)?;
     result
 }
@@ -150,14 +165,13 @@ pub fn clear(remote: &mut Remote<'_>, code_cache: &CodeCache, pool: &SlotPool) {
 /// `near`: code that is going to be translated. `name_at`: an address in the guest that holds a C string, for now.
 fn map_all(
     remote: &mut Remote<'_>,
-    pid: i32,
     near: u64,
     name_at: u64,
     masked: bool,
 ) -> Result<(CodeCache, SlotPool), EngineError> {
     let io_error = |what| move |source| EngineError::Os { what, source };
     let rw = libc::PROT_READ | libc::PROT_WRITE;
-    let regions = maps::read(pid).map_err(io_error("reading /proc/PID/maps"))?;
+    let regions = remote.regions()?;
     // Counters.
     let (slots, fd) = remote.shared_file(name_at)?;
     let mut pool = None;
@@ -180,7 +194,7 @@ fn map_all(
     // Tables and code.
     let (file, fd) = remote.shared_file(name_at)?;
     file.set_len(layout::TABLES_SIZE).map_err(io_error("sizing the tables"))?;
-    let regions = maps::read(pid).map_err(io_error("reading /proc/PID/maps"))?;
+    let regions = remote.regions()?;
     let tables_at = tables_place(&regions).ok_or_else(|| EngineError::NoMemory {
         what: "tables",
         source: io::Error::other("nothing is free below 2 GiB"),
@@ -189,26 +203,26 @@ fn map_all(
     remote.close(fd)?;
     let tables = SharedMemory::map(&file, 0, layout::TABLES_SIZE as usize).map_err(io_error("mapping the tables"))?;
     let mut code_cache = CodeCache::new(tables_at, tables, masked);
-    let chunk = map_chunk(remote, pid, near, name_at)?;
+    let chunk = map_chunk(remote, near, name_at)?;
     code_cache.add_chunk(chunk.0, chunk.1);
     remote.gadget = code_cache.gadget;
     Ok((code_cache, pool))
 }
 
 /// Maps one more chunk of code cache, near `pc`.
-pub fn add_chunk(remote: &mut Remote<'_>, pid: i32, code_cache: &mut CodeCache, pc: u64) -> Result<(), EngineError> {
-    let (guest, host) = map_chunk(remote, pid, pc, code_cache.name_at())?;
+pub fn add_chunk(remote: &mut Remote<'_>, code_cache: &mut CodeCache, pc: u64) -> Result<(), EngineError> {
+    let (guest, host) = map_chunk(remote, pc, code_cache.name_at())?;
     code_cache.add_chunk(guest, host);
     code_cache.far |= !code_cache.has_chunk_for(pc);
     Ok(())
 }
 
-fn map_chunk(remote: &mut Remote<'_>, pid: i32, pc: u64, name_at: u64) -> Result<(u64, SharedMemory), EngineError> {
+fn map_chunk(remote: &mut Remote<'_>, pc: u64, name_at: u64) -> Result<(u64, SharedMemory), EngineError> {
     let io_error = |what| move |source| EngineError::Os { what, source };
     let (file, fd) = remote.shared_file(name_at)?;
     file.set_len(layout::CHUNK_SIZE).map_err(io_error("sizing the code cache"))?;
-    let regions = maps::read(pid).map_err(io_error("reading /proc/PID/maps"))?;
-    let at = chunk_place(&regions, pc, stack_limit(pid));
+    let regions = remote.regions()?;
+    let at = chunk_place(&regions, pc, stack_limit(remote.tid(MAPS)?));
     let prot = libc::PROT_READ | libc::PROT_EXEC;
     let fixed = if at == 0 { 0 } else { libc::MAP_FIXED_NOREPLACE };
     let guest = remote.map("code cache", (at, layout::CHUNK_SIZE), prot, fixed, fd)?;
@@ -265,8 +279,8 @@ fn tables_place(regions: &[Region]) -> Option<u64> {
 }
 
 /// The limit of the main thread's stack, in bytes.
-fn stack_limit(pid: i32) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
+fn stack_limit(tid: Tid) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{tid}/limits")).unwrap_or_default();
     let line = text.lines().find_map(|l| l.strip_prefix("Max stack size"));
     line.and_then(|l| l.split_whitespace().next()).map_or(8 * MIB, |v| v.parse().unwrap_or(u64::MAX >> 1))
 }
@@ -308,8 +322,8 @@ fn chunk_place(regions: &[Region], pc: u64, stack_limit: u64) -> u64 {
 }
 
 /// Gives the auxiliary vector the same contents everywhere: 16 fixed "random" bytes, the baseline's features, and no vDSO.
-fn steady_auxv(memory: &Memory, pid: i32, rsp: u64) {
-    let Some(auxv) = auxv_address(memory, pid, rsp) else { return };
+fn steady_auxv(memory: &Memory, tid: Tid, rsp: u64) {
+    let Some(auxv) = auxv_address(memory, tid, rsp) else { return };
     let mut at = auxv;
     while let (Some(key), Some(value)) = (memory.word(at), memory.word(at + 8)) {
         match key {
@@ -335,7 +349,7 @@ fn steady_auxv(memory: &Memory, pid: i32, rsp: u64) {
 }
 
 /// Behind argc, argv and envp on the new stack.
-fn auxv_address(memory: &Memory, pid: i32, rsp: u64) -> Option<u64> {
+fn auxv_address(memory: &Memory, tid: Tid, rsp: u64) -> Option<u64> {
     let argc = memory.word(rsp)?;
     let mut at = rsp + 8 * (argc.min(1 << 24) + 2);
     let mut words = [0u8; 4096];
@@ -347,7 +361,7 @@ fn auxv_address(memory: &Memory, pid: i32, rsp: u64) -> Option<u64> {
         if let Some(i) = words[..n].as_chunks::<8>().0.iter().position(|w| *w == [0; 8]) {
             let auxv = at + 8 * i as u64 + 8;
             // Check against what the kernel shows.
-            let shown = std::fs::read(format!("/proc/{pid}/auxv")).ok()?;
+            let shown = std::fs::read(format!("/proc/{tid}/auxv")).ok()?;
             let mut there = vec![0; shown.len()];
             return (memory.read(auxv, &mut there) == shown.len() && there == shown).then_some(auxv);
         }

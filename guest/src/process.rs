@@ -12,6 +12,7 @@ use grind_fragments::orders::Pace;
 use grind_ptrace::Memory;
 use grind_trace::follow::Frame;
 use grind_types::hash::Map;
+use grind_types::{Pid, Tid};
 
 use crate::contexts::{Books, ThreadContexts};
 use crate::slots::{SlotId, SlotPool};
@@ -68,7 +69,7 @@ pub enum State {
 #[derive(Debug)]
 pub struct Thread {
     /// Its process.
-    pub pid: i32,
+    pub pid: Pid,
     /// What it is doing.
     pub state: State,
     /// The slot that gs points to, or that has the header of the one that it points to.
@@ -99,9 +100,9 @@ pub struct Thread {
 #[derive(Debug)]
 pub struct Process {
     /// Its number.
-    pub pid: i32,
-    /// Its parent's.
-    pub parent: i32,
+    pub pid: Pid,
+    /// Its parent's, if that was followed when it was created.
+    pub parent: Option<Pid>,
     /// Its translations; processes that share memory have the same.
     pub code_cache: Rc<RefCell<CodeCache>>,
     /// One for each address space: processes after vfork have the same.
@@ -111,7 +112,7 @@ pub struct Process {
     /// Its memory.
     pub memory: Memory,
     /// Its threads.
-    pub threads: Vec<i32>,
+    pub threads: Vec<Tid>,
     /// It shares its parent's memory, and the thread that created it waits until it ends or executes a program.
     pub vforked: bool,
     /// Counts of threads that have ended, and of the parent at fork.
@@ -195,7 +196,7 @@ pub struct Interrupted {
 
 impl Thread {
     /// A thread of process `pid` that has just been heard of.
-    pub fn new(pid: i32, state: State, slot: SlotId, contexts: ThreadContexts) -> Self {
+    pub fn new(pid: Pid, state: State, slot: SlotId, contexts: ThreadContexts) -> Self {
         Self {
             pid,
             state,

@@ -7,9 +7,10 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use grind_ptrace::maps::Region;
+use grind_ptrace::maps::{self, Region};
 use grind_ptrace::{Memory, Regs};
 use grind_trace::NativeFrame;
+use grind_types::Tid;
 use grind_unwind::{Kind, Mapping, Method, Registers, Stack, Unwinder};
 
 /// Bytes of a page.
@@ -34,7 +35,8 @@ struct Read {
 /// A process as stacks are read from it.
 struct Guest<'a> {
     memory: &'a Memory,
-    pid: i32,
+    /// One of its threads, which stands still: another may have ended, and `/proc` shows no mappings by that.
+    tid: Tid,
     /// The page that a word was last read from: the next one is mostly on it, too.
     page: RefCell<(u64, Vec<u8>)>,
 }
@@ -59,16 +61,16 @@ impl grind_unwind::Memory for Guest<'_> {
     }
 
     fn program(&self) -> Option<std::fs::File> {
-        std::fs::File::open(format!("/proc/{}/exe", self.pid)).ok()
+        std::fs::File::open(format!("/proc/{}/exe", self.tid)).ok()
     }
 }
 
 impl Stacks {
-    /// The frames of a thread of process `pid`, which is at `pc` and has these registers, as descriptions and frame pointers tell of
+    /// The frames of thread `tid`, which is at `pc` and has these registers, as descriptions and frame pointers tell of
     /// them: `most` of them at most. `is_ours` says what lies in the process's memory without being the program's.
     pub fn stack(
         &mut self,
-        (pid, memory): (i32, &Memory),
+        (tid, memory): (Tid, &Memory),
         is_ours: impl Fn(u64) -> bool,
         (pc, regs): (u64, &Regs),
         most: usize,
@@ -79,7 +81,7 @@ impl Stacks {
             let has_file = r.inode != 0 || r.name == b"[vdso]";
             has_file.then(|| *files.entry((r.device, r.inode)).or_insert(next))
         };
-        let regions = memory.regions().ok()?;
+        let regions = maps::read(tid).ok()?;
         // Nothing of the program returns to translated code.
         let mappings: Vec<Mapping> = regions
             .iter()
@@ -91,19 +93,19 @@ impl Stacks {
             self.0 = Some(Box::new(Read { mappings, unwinder }));
         }
         let read = self.0.as_mut()?;
-        let guest = Guest { memory, pid, page: RefCell::default() };
+        let guest = Guest { memory, tid, page: RefCell::default() };
         Some(read.unwinder.stack(&guest, &registers(regs, pc), most))
     }
 
     /// The calls that are active in such a thread; the innermost first.
     pub fn calls(
         &mut self,
-        (pid, memory): (i32, &Memory),
+        (tid, memory): (Tid, &Memory),
         is_ours: impl Fn(u64) -> bool,
         at: (u64, &Regs),
     ) -> Vec<NativeFrame> {
-        let Some(stack) = self.stack((pid, memory), is_ours, at, MOST) else { return Vec::new() };
-        let guest = Guest { memory, pid, page: RefCell::default() };
+        let Some(stack) = self.stack((tid, memory), is_ours, at, MOST) else { return Vec::new() };
+        let guest = Guest { memory, tid, page: RefCell::default() };
         let mappings = self.0.as_ref().map_or(&[][..], |read| &read.mappings);
         let executable = |at| mappings.iter().any(|m| m.executable && (m.start..m.end).contains(&at));
         let call = |returns_to| call_before(&guest, executable, returns_to);

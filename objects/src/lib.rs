@@ -26,6 +26,7 @@ use grind_trace::{
     OBJECT_FREED, OBJECT_GIVEN_BACK, OBJECT_POOL_GONE, OBJECT_POOL_MOVED, OBJECT_POOL_TRIMMED, OBJECT_RESIZED,
     POOL_MOVED_WORDS, RESIZED_WORDS, RETURNED_WORDS, TRIMMED_WORDS,
 };
+use grind_types::Tid;
 use grind_types::hash::Map;
 
 use blocks::Blocks;
@@ -46,8 +47,13 @@ pub struct Site {
 pub enum Object {
     /// Blocks that an allocator has handed out to a call that returns to this place, or that a request before it tells of.
     Heap(Site),
-    /// A variable of a file, or a section of it, by its number.
-    Variable(Arc<Image>, usize),
+    /// A variable of a file, or a section of it.
+    Variable {
+        /// The file.
+        image: Arc<Image>,
+        /// Its number there.
+        number: usize,
+    },
     /// Stacks, accessed by the instruction at this place.
     Stack(Site),
     /// All else.
@@ -73,8 +79,11 @@ pub struct Tally {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Heap(Site),
-    /// By the address of the image, which is kept.
-    Variable(usize, usize),
+    Variable {
+        /// Where the image, which is kept, is here.
+        image: usize,
+        number: usize,
+    },
     Stack(Site),
     Unknown,
 }
@@ -83,19 +92,19 @@ enum Key {
 #[derive(Clone, Debug, Default)]
 pub struct Objects {
     blocks: Blocks,
-    stacks: BTreeMap<u64, (u64, i32)>,
+    stacks: BTreeMap<u64, (u64, Tid)>,
     numbers: Map<Key, u32>,
     found: Vec<(Object, Tally)>,
     /// The calls that took back what had not been handed out.
     unknown_frees: u64,
-    /// The thread whose records are read.
-    thread: i32,
+    /// The thread whose records are read, once there are any.
+    thread: Option<Tid>,
     /// The call of an allocator that this is in.
     calling: Allocating,
     /// Those that the other threads are in.
-    calls: Map<i32, Allocating>,
+    calls: Map<Tid, Allocating>,
     /// What a function that takes blocks back was given last, and by whom: such functions call one another.
-    freed: Option<(i32, u64)>,
+    freed: Option<(Option<Tid>, u64)>,
     /// Where they are missed, if that is asked for.
     streams: Option<streams::Streams>,
 }
@@ -145,38 +154,40 @@ impl Objects {
     }
 
     /// What is recorded and missed from here on is of this thread.
-    pub fn thread(&mut self, tid: i32) {
-        if self.thread != tid {
+    pub fn thread(&mut self, tid: Tid) {
+        if self.thread != Some(tid) {
             let calling = self.calls.remove(&tid).unwrap_or_default();
-            self.calls.insert(self.thread, std::mem::replace(&mut self.calling, calling));
-            self.thread = tid;
+            let before = std::mem::replace(&mut self.calling, calling);
+            if let Some(thread) = self.thread.replace(tid) {
+                self.calls.insert(thread, before);
+            }
         }
         self.streams.iter_mut().for_each(|streams| streams.thread(tid));
     }
 
     /// The thread's stack lies there.
-    pub fn stack(&mut self, tid: i32, range: Range<u64>) {
+    pub fn stack(&mut self, tid: Tid, range: Range<u64>) {
         self.stacks.retain(|start, (end, _)| *end <= range.start || *start >= range.end);
         self.stacks.insert(range.start, (range.end, tid));
     }
 
     /// The thread has ended.
-    pub fn thread_ended(&mut self, tid: i32) {
+    pub fn thread_ended(&mut self, tid: Tid) {
         self.stacks.retain(|_, (_, of)| *of != tid);
         self.calls.remove(&tid);
-        if self.thread == tid {
+        if self.thread == Some(tid) {
             self.calling = Allocating::default();
         }
         self.streams.iter_mut().for_each(|streams| streams.thread_ended(tid));
     }
 
     /// Goes on in a process that `child` is the only thread of, a copy of `tid`.
-    pub fn forked(&mut self, tid: i32, child: i32) {
-        if self.thread != tid {
+    pub fn forked(&mut self, tid: Tid, child: Tid) {
+        if self.thread != Some(tid) {
             self.calling = self.calls.remove(&tid).unwrap_or_default();
         }
         self.calls.clear();
-        self.thread = child;
+        self.thread = Some(child);
     }
 
     /// Forgets what has been counted, but not what is there.
@@ -336,7 +347,10 @@ impl Objects {
     /// The object that is none of blocks, and where it lies if that is known.
     fn other(&mut self, images: &Images, addr: u64, site: Site) -> (u32, Option<Range<u64>>) {
         if let Some((image, n, place)) = images.find(addr) {
-            return (self.number(Key::Variable(Arc::as_ptr(image).addr(), n), Some(image)), Some(place));
+            return (
+                self.number(Key::Variable { image: Arc::as_ptr(image).addr(), number: n }, Some(image)),
+                Some(place),
+            );
         }
         let stack = self.stacks.range(..=addr).next_back().is_some_and(|(_, (end, _))| addr < *end);
         (self.number(if stack { Key::Stack(site) } else { Key::Unknown }, None), None)
@@ -346,7 +360,7 @@ impl Objects {
         *self.numbers.entry(key).or_insert_with(|| {
             let object = match (key, image) {
                 (Key::Heap(site), _) => Object::Heap(site),
-                (Key::Variable(_, n), Some(image)) => Object::Variable(image.clone(), n),
+                (Key::Variable { number, .. }, Some(image)) => Object::Variable { image: image.clone(), number },
                 (Key::Stack(site), _) => Object::Stack(site),
                 _ => Object::Unknown,
             };

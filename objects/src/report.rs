@@ -54,7 +54,7 @@ pub fn mem(
         head: Head {
             version: mem::VERSION,
             command: text(command),
-            pid: report.pid,
+            pid: report.pid.0,
             desc: desc.iter().map(|d| text(d)).collect(),
             events,
             totals: Vec::new(),
@@ -204,7 +204,7 @@ fn row(object: &Object, tally: &Tally, places: &BTreeMap<Site, Known>) -> mem::O
                 line => format!("heap@{}:{line}", text(file)),
             };
         }
-        Object::Variable(image, n) => {
+        Object::Variable { image, number: n } => {
             row.file = text(&sanitised(image.path.as_os_str().as_bytes()));
             if let Some((variable, named)) = image.data.get(*n) {
                 row.kind = if named { Kind::Variable } else { Kind::Section };

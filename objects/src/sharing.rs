@@ -11,6 +11,7 @@ use cg_format::mem::sharing::SharingHead;
 use cg_sim::sharing::{self, NO_OBJECT, Place, Touch};
 use grind_trace::Done;
 use grind_trace::every::Touched;
+use grind_types::Tid;
 
 use super::{Images, Objects, Site};
 
@@ -20,13 +21,13 @@ pub struct Sharing {
     lines: sharing::Sharing,
     line_bytes: u64,
     /// Numbers of those that live.
-    threads: HashMap<i32, u32>,
+    threads: HashMap<Tid, u32>,
 }
 
 impl Sharing {
     /// Those of a process whose first thread is `tid`; lines have so many bytes, at most [`sharing::MOST`].
     #[must_use]
-    pub fn new(line: u32, tid: i32) -> Self {
+    pub fn new(line: u32, tid: Tid) -> Self {
         let mut all = Self {
             lines: sharing::Sharing::new(line),
             line_bytes: line.clamp(1, sharing::MOST).into(),
@@ -37,7 +38,7 @@ impl Sharing {
     }
 
     /// A thread begins.
-    pub fn born(&mut self, tid: i32) {
+    pub fn born(&mut self, tid: Tid) {
         let number = self.lines.begins();
         if let Some(before) = self.threads.insert(tid, number) {
             self.lines.ends(before);
@@ -45,14 +46,14 @@ impl Sharing {
     }
 
     /// A thread has ended.
-    pub fn ended(&mut self, tid: i32) {
+    pub fn ended(&mut self, tid: Tid) {
         if let Some(number) = self.threads.remove(&tid) {
             self.lines.ends(number);
         }
     }
 
     /// Goes on in a process that `child` is the only thread of, a copy of `tid`.
-    pub fn forked(&mut self, tid: i32, child: i32) {
+    pub fn forked(&mut self, tid: Tid, child: Tid) {
         let number = self.threads.remove(&tid);
         self.lines.forked(number);
         self.threads.clear();
@@ -79,7 +80,7 @@ impl Sharing {
 
     /// The number of a thread, if others live beside it.
     #[must_use]
-    pub fn sharer(&self, tid: i32) -> Option<u32> {
+    pub fn sharer(&self, tid: Tid) -> Option<u32> {
         self.threads.get(&tid).copied().filter(|_| !self.lines.alone())
     }
 

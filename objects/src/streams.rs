@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use grind_types::Tid;
+
 use cg_format::mem::streams::{Access, Grid};
 use rustc_hash::FxHashMap;
 
@@ -53,9 +55,9 @@ type Table = FxHashMap<Key, Kept>;
 pub(super) struct Streams {
     /// Bytes of a line of the first-level cache.
     line: u64,
-    threads: HashMap<i32, Table>,
+    threads: HashMap<Tid, Table>,
     /// The thread that records, and its streams.
-    current: (i32, Table),
+    current: (Option<Tid>, Table),
     /// Of threads that have ended.
     ended: Table,
     kept: usize,
@@ -92,16 +94,16 @@ pub struct Found {
 
 impl Streams {
     pub(super) fn new(line: u64) -> Self {
-        let (threads, current, ended) = (HashMap::new(), (0, Table::default()), Table::default());
+        let (threads, current, ended) = (HashMap::new(), (None, Table::default()), Table::default());
         Self { line, threads, current, ended, kept: 0, others: 0 }
     }
 
     /// What is missed from here on is missed by this thread.
-    pub(super) fn thread(&mut self, tid: i32) {
-        if self.current.0 != tid {
+    pub(super) fn thread(&mut self, tid: Tid) {
+        if self.current.0 != Some(tid) {
             let table = self.threads.remove(&tid).unwrap_or_default();
-            let (before, table) = std::mem::replace(&mut self.current, (tid, table));
-            if !table.is_empty() {
+            let (before, table) = std::mem::replace(&mut self.current, (Some(tid), table));
+            if let Some(before) = before.filter(|_| !table.is_empty()) {
                 self.threads.insert(before, table);
             }
         }
@@ -127,8 +129,8 @@ impl Streams {
         kept.fold.push(addr);
     }
 
-    pub(super) fn thread_ended(&mut self, tid: i32) {
-        let table = match self.current.0 == tid {
+    pub(super) fn thread_ended(&mut self, tid: Tid) {
+        let table = match self.current.0 == Some(tid) {
             true => std::mem::take(&mut self.current.1),
             false => self.threads.remove(&tid).unwrap_or_default(),
         };
@@ -156,7 +158,7 @@ impl Streams {
     }
 
     pub(super) fn found(mut self) -> Found {
-        let mut threads: Vec<i32> = self.threads.keys().copied().chain([self.current.0]).collect();
+        let mut threads: Vec<Tid> = self.threads.keys().copied().chain(self.current.0).collect();
         threads.sort_unstable();
         threads.into_iter().for_each(|tid| self.thread_ended(tid));
         let stream = |(key, Kept { fold, place, size, misses, last_level })| Stream {
@@ -190,12 +192,12 @@ mod tests {
         let mut streams = Streams::new(64);
         for n in 0..1000 {
             for thread in 0..4 {
-                streams.thread(thread + 7);
+                streams.thread(Tid(thread + 7));
                 streams.missed(key(1, 5), miss(4096 + 64_000 * thread as u64 + 64 * n));
             }
         }
-        streams.thread_ended(8);
-        streams.thread_ended(7);
+        streams.thread_ended(Tid(8));
+        streams.thread_ended(Tid(7));
         let found = streams.found();
         let [stream] = &found.streams[..] else { panic!("{found:?}") };
         assert_eq!((stream.misses, stream.last_level, stream.place.start), (4000, 2000, 4096));

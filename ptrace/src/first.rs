@@ -3,6 +3,8 @@
 //! that it sends to itself holds, and a fault does not kill it but happens again for ever. Here it is known, and so is which
 //! stops would not hold.
 
+use grind_types::Tid;
+
 use nix::libc;
 
 use super::{Stopped, is_sent};
@@ -23,7 +25,7 @@ impl Stopped {
 }
 
 /// Whether `tid` belongs to the first process of a PID namespace.
-pub fn is_first(tid: i32) -> bool {
+pub fn is_first(tid: Tid) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
     let ids = status.lines().find_map(|l| l.strip_prefix("NStgid:")).unwrap_or_default();
     ids.split_whitespace().last() == Some("1")

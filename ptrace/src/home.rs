@@ -21,9 +21,10 @@ use std::rc::Rc;
 use grind_asm::{PUT_AWAY, R9_BACK, SYSCALL};
 use grind_layout::registers::{Gpr, StolenRegisters};
 use grind_layout::{self as layout, SlotWord};
+use grind_types::Tid;
 use nix::libc;
 use nix::sys::ptrace;
-use nix::unistd::Pid;
+use nix::unistd;
 
 use super::{Regs, Result, Stopped, gone, register};
 
@@ -63,36 +64,36 @@ impl Home {
 }
 
 thread_local! {
-    static HOMES: RefCell<HashMap<i32, Home>> = RefCell::default();
+    static HOMES: RefCell<HashMap<Tid, Home>> = RefCell::default();
 }
 
 /// `tid` runs code of `home` from now on.
-pub fn settle(tid: i32, home: &Home) {
+pub fn settle(tid: Tid, home: &Home) {
     HOMES.with_borrow_mut(|homes| homes.insert(tid, home.clone()));
 }
 
 /// `tid` has ended, or is another program.
-pub fn leave(tid: i32) {
+pub fn leave(tid: Tid) {
     HOMES.with_borrow_mut(|homes| homes.remove(&tid));
 }
 
 /// Whether `at` is in the translated code that `tid` runs.
-pub(super) fn is_translated(tid: i32, at: u64) -> bool {
+pub(super) fn is_translated(tid: Tid, at: u64) -> bool {
     HOMES.with_borrow(|homes| homes.get(&tid).is_some_and(|home| home.has(at)))
 }
 
 /// What that code has taken besides r11.
-fn stolen_registers(tid: i32) -> StolenRegisters {
+fn stolen_registers(tid: Tid) -> StolenRegisters {
     HOMES.with_borrow(|homes| homes.get(&tid).map(Home::stolen_registers).unwrap_or_default())
 }
 
 /// What the program has in a register, by its slot word.
 fn kept(t: &Stopped, regs: &Regs, word: SlotWord) -> Result<u64> {
-    gone(ptrace::read(t.pid(), at(regs, word))).map(|v| v as u64)
+    gone(ptrace::read(t.raw(), at(regs, word))).map(|v| v as u64)
 }
 
 fn keep(t: &Stopped, regs: &Regs, word: SlotWord, value: u64) -> Result<()> {
-    gone(ptrace::write(t.pid(), at(regs, word), value as libc::c_long))
+    gone(ptrace::write(t.raw(), at(regs, word), value as libc::c_long))
 }
 
 fn at(regs: &Regs, word: SlotWord) -> ptrace::AddressType {
@@ -109,7 +110,7 @@ pub(super) fn show(t: &Stopped, regs: &mut Regs) -> Result<()> {
         regs.r11 = kept(t, regs, SlotWord::R11)?;
     }
     let stolen_registers = stolen_registers(t.tid);
-    if stolen_registers == StolenRegisters::R11 || is_at(t.pid(), regs.rip, &AT_SYSTEM_CALLS) {
+    if stolen_registers == StolenRegisters::R11 || is_at(t.raw(), regs.rip, &AT_SYSTEM_CALLS) {
         // (There a new thread still has its creator's words, which may be about to change.)
         return Ok(());
     }
@@ -131,14 +132,14 @@ pub(super) fn hide(t: &Stopped, regs: &mut Regs) -> Result<()> {
     }
     let mut now = t.raw_regs()?;
     let was = is_translated(t.tid, now.rip);
-    if stolen_registers.clock() && was && !is_at(t.pid(), now.rip, &AT_SYSTEM_CALLS) {
+    if stolen_registers.clock() && was && !is_at(t.raw(), now.rip, &AT_SYSTEM_CALLS) {
         put_clock(t, &now)?;
     }
     if !comes {
         return Ok(());
     }
-    let calls = is_at(t.pid(), regs.rip, &AT_SYSTEM_CALLS);
-    if !is_at(t.pid(), regs.rip, &[&PUT_AWAY]) {
+    let calls = is_at(t.raw(), regs.rip, &AT_SYSTEM_CALLS);
+    if !is_at(t.raw(), regs.rip, &[&PUT_AWAY]) {
         keep(t, regs, SlotWord::R11, regs.r11)?;
         regs.r11 = layout::base_of(regs.gs_base);
     }
@@ -167,7 +168,7 @@ const AT_SYSTEM_CALLS: [&[u8]; 3] = [&SYSCALL, &PUT_AWAY, &R9_BACK];
 /// Whether r9 is ours at one of these places in translated code, and not at the other.
 pub(super) fn differs(t: &Stopped, one: u64, other: u64) -> bool {
     stolen_registers(t.tid).in_r9().is_some()
-        && is_at(t.pid(), one, &AT_SYSTEM_CALLS) != is_at(t.pid(), other, &AT_SYSTEM_CALLS)
+        && is_at(t.raw(), one, &AT_SYSTEM_CALLS) != is_at(t.raw(), other, &AT_SYSTEM_CALLS)
 }
 
 /// `t` has stopped: what it has executed, if that is in r9, is in its slot word until it goes on.
@@ -195,7 +196,7 @@ fn with_total(t: &Stopped) -> Result<Option<Regs>> {
         return Ok(None);
     }
     let regs = t.raw_regs()?;
-    Ok((is_translated(t.tid, regs.rip) && !is_at(t.pid(), regs.rip, &AT_SYSTEM_CALLS)).then_some(regs))
+    Ok((is_translated(t.tid, regs.rip) && !is_at(t.raw(), regs.rip, &AT_SYSTEM_CALLS)).then_some(regs))
 }
 
 /// The clock, which is in r9, to its slot word. (Where it has been moved on in that word, that is the later time.)
@@ -207,7 +208,7 @@ fn put_clock(t: &Stopped, now: &Regs) -> Result<()> {
 }
 
 /// Whether the code at `at` begins with one of these.
-fn is_at(pid: Pid, at: u64, beginnings: &[&[u8]]) -> bool {
+fn is_at(pid: unistd::Pid, at: u64, beginnings: &[&[u8]]) -> bool {
     let code = ptrace::read(pid, at as ptrace::AddressType).map(|word| word.to_le_bytes());
     code.is_ok_and(|code| beginnings.iter().any(|b| code.starts_with(b)))
 }

@@ -10,6 +10,8 @@
 
 use std::cell::RefCell;
 
+use grind_types::{Pid, Tid};
+
 use nix::libc;
 
 use super::Stopped;
@@ -18,7 +20,7 @@ use super::Stopped;
 const FIRST_QUEUED: i32 = 32;
 
 struct Late {
-    tid: i32,
+    tid: Tid,
     info: libc::siginfo_t,
     /// It waits in the kernel.
     sent: bool,
@@ -35,7 +37,7 @@ pub fn is_sent(info: &libc::siginfo_t) -> bool {
 }
 
 /// `tid` is to get this later.
-pub fn keep(tid: i32, info: libc::siginfo_t) {
+pub fn keep(tid: Tid, info: libc::siginfo_t) {
     LATE.with_borrow_mut(|late| {
         let once = info.si_signo < FIRST_QUEUED;
         let waits = |l: &Late| l.tid == tid && l.info.si_signo == info.si_signo && !l.sent;
@@ -46,9 +48,9 @@ pub fn keep(tid: i32, info: libc::siginfo_t) {
 }
 
 /// What a signal says that `pid` of user `uid` has sent to a thread by `tgkill`.
-pub fn sent_by(signo: i32, pid: i32, uid: u32) -> libc::siginfo_t {
+pub fn sent_by(signo: i32, pid: Pid, uid: u32) -> libc::siginfo_t {
     let mut words = [0; 32];
-    [words[0], words[2], words[4], words[5]] = [signo as u32, libc::SI_TKILL as u32, pid as u32, uid];
+    [words[0], words[2], words[4], words[5]] = [signo as u32, libc::SI_TKILL as u32, pid.0 as u32, uid];
     from_words(words)
 }
 
@@ -72,7 +74,7 @@ fn from_words(words: [u32; 32]) -> libc::siginfo_t {
 /// `tid` goes on by itself: whatever was kept of its signals is sent to it. Not while one of the same kind waits, as that of a
 /// breakpoint does where the thread has been told to stop right behind it: the kernel would keep just that one. It stops for that
 /// at once, and goes on once more.
-pub(super) fn send(tid: i32) {
+pub(super) fn send(tid: Tid) {
     LATE.with_borrow_mut(|late| {
         let mut kept = late.iter_mut().filter(|l| l.tid == tid && !l.sent).peekable();
         let waiting = if kept.peek().is_some() { waiting(tid) } else { 0 };
@@ -84,7 +86,7 @@ pub(super) fn send(tid: i32) {
 }
 
 /// The signals that wait for this thread alone.
-fn waiting(tid: i32) -> u64 {
+fn waiting(tid: Tid) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("SigPnd:"));
     line.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or(0)
@@ -101,12 +103,12 @@ pub(super) fn arrived(t: &Stopped, signo: i32) {
 }
 
 /// `tid` has ended.
-pub fn ended(tid: i32) {
+pub fn ended(tid: Tid) {
     LATE.with_borrow_mut(|late| late.retain(|l| l.tid != tid));
 }
 
 /// The thread `from` is called `to` from now on, since it has executed a program.
-pub fn renamed(from: i32, to: i32) {
+pub fn renamed(from: Tid, to: Tid) {
     if from != to {
         ended(to);
         LATE.with_borrow_mut(|late| late.iter_mut().filter(|l| l.tid == from).for_each(|l| l.tid = to));
@@ -119,12 +121,12 @@ fn is_ours(info: &libc::siginfo_t) -> bool {
     // SAFETY: what `tgkill` sends has a sender.
     let by = |info: &libc::siginfo_t| unsafe { info.si_pid() };
     // From a namespace above the thread's own the sender has no number.
-    info.si_code == libc::SI_TKILL && (by(info) == 0 || by(info) == std::process::id() as i32)
+    info.si_code == libc::SI_TKILL && (by(info) == 0 || Pid(by(info)) == Pid::own())
 }
 
 /// Sends one.
 #[allow(unsafe_code)]
-fn signal(tid: i32, signo: i32) {
+fn signal(tid: Tid, signo: i32) {
     // SAFETY: the call takes no pointers. A thread that is gone needs no signal.
-    unsafe { libc::syscall(libc::SYS_tkill, tid, signo) };
+    unsafe { libc::syscall(libc::SYS_tkill, tid.0, signo) };
 }

@@ -28,10 +28,12 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use grind_types::{Pid, Tid};
+
 use nix::libc;
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
-use nix::unistd::Pid;
+use nix::unistd;
 
 /// A thread's general registers, as ptrace names them.
 pub type Regs = libc::user_regs_struct;
@@ -88,8 +90,13 @@ pub enum Stop {
     Signal(i32),
     /// Entry to or exit from a system call.
     Syscall,
-    /// One of the `PTRACE_EVENT_…`, with its signal (SIGTRAP, or the stopping signal for `PTRACE_EVENT_STOP`).
-    Event(i32, i32),
+    /// One of the `PTRACE_EVENT_…`.
+    Event {
+        /// Which.
+        event: i32,
+        /// Its signal: SIGTRAP, or the stopping signal for `PTRACE_EVENT_STOP`.
+        signal: i32,
+    },
 }
 
 /// What `wait` tells.
@@ -97,10 +104,20 @@ pub enum Stop {
 pub enum Wait {
     /// It stopped.
     Stopped(Stopped, Stop),
-    /// It has ended with this status.
-    Exited(i32, i32),
-    /// It was killed by this signal.
-    Killed(i32, i32),
+    /// It has ended.
+    Exited {
+        /// Which thread.
+        tid: Tid,
+        /// The status that it has ended with.
+        status: i32,
+    },
+    /// It was killed.
+    Killed {
+        /// Which thread.
+        tid: Tid,
+        /// The signal that killed it.
+        signal: i32,
+    },
     /// No thread is left.
     Nothing,
     /// A signal came, whose handler does not restart system calls.
@@ -111,7 +128,7 @@ pub enum Wait {
 #[derive(Debug)]
 #[must_use = "a stopped thread stays stopped until it is resumed"]
 pub struct Stopped {
-    tid: i32,
+    tid: Tid,
 }
 
 fn gone<T>(r: nix::Result<T>) -> Result<T> {
@@ -126,12 +143,13 @@ const EFLAGS_OFFSET: usize = std::mem::offset_of!(Regs, eflags);
 
 impl Stopped {
     /// The kernel's thread id.
-    pub fn tid(&self) -> i32 {
+    pub fn tid(&self) -> Tid {
         self.tid
     }
 
-    fn pid(&self) -> Pid {
-        Pid::from_raw(self.tid)
+    /// As ptrace's calls take it.
+    fn raw(&self) -> unistd::Pid {
+        unistd::Pid::from_raw(self.tid.0)
     }
 
     /// All general registers, as the program has them but for those that translated code holds for a while.
@@ -150,18 +168,18 @@ impl Stopped {
 
     /// All general registers, as the kernel has them: in translated code some are ours.
     pub fn raw_regs(&self) -> Result<Regs> {
-        gone(ptrace::getregs(self.pid()))
+        gone(ptrace::getregs(self.raw()))
     }
 
     fn set_raw_regs(&self, regs: Regs) -> Result<()> {
-        gone(ptrace::setregs(self.pid(), regs))
+        gone(ptrace::setregs(self.raw(), regs))
     }
 
     /// The thread, whose program has not set the trap flag, has stopped after a step from `from`. If the instruction there may set
     /// the flag, the kernel takes its own for one that the instruction has set, and so it does at the next step (`enable_single_step` in
     /// `arch/x86/kernel/step.c`).
     fn hide_step(&self, from: u64) -> Result<()> {
-        let flags = gone(ptrace::read_user(self.pid(), EFLAGS_OFFSET as ptrace::AddressType))? as u64;
+        let flags = gone(ptrace::read_user(self.raw(), EFLAGS_OFFSET as ptrace::AddressType))? as u64;
         if flags & TRAP_FLAG == 0 {
             return Ok(());
         }
@@ -174,7 +192,7 @@ impl Stopped {
 
     /// Whether the instruction at `at` loads the flags: `popf` or `iret`, behind whatever prefixes.
     fn sets_trap_flag(&self, at: u64) -> bool {
-        let byte = |i: u64| ptrace::read(self.pid(), (at + i) as ptrace::AddressType).map_or(0, |word| word as u8);
+        let byte = |i: u64| ptrace::read(self.raw(), (at + i) as ptrace::AddressType).map_or(0, |word| word as u8);
         let is_prefix =
             |b: &u8| matches!(b, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3);
         matches!((0..15).map(byte).find(|b| !is_prefix(b)), Some(0x9d | 0xcf))
@@ -182,7 +200,7 @@ impl Stopped {
 
     /// The instruction pointer alone.
     pub fn rip(&self) -> Result<u64> {
-        gone(ptrace::read_user(self.pid(), RIP_OFFSET as ptrace::AddressType)).map(|v| v as u64)
+        gone(ptrace::read_user(self.raw(), RIP_OFFSET as ptrace::AddressType)).map(|v| v as u64)
     }
 
     /// Sets the instruction pointer alone.
@@ -191,22 +209,22 @@ impl Stopped {
         if home::is_translated(self.tid, rip) != home::is_translated(self.tid, now) || home::differs(self, now, rip) {
             return self.set_regs(&Regs { rip, ..self.regs()? });
         }
-        gone(ptrace::write_user(self.pid(), RIP_OFFSET as ptrace::AddressType, rip as libc::c_long))
+        gone(ptrace::write_user(self.raw(), RIP_OFFSET as ptrace::AddressType, rip as libc::c_long))
     }
 
     /// The signal that is about to be delivered.
     pub fn siginfo(&self) -> Result<libc::siginfo_t> {
-        gone(ptrace::getsiginfo(self.pid()))
+        gone(ptrace::getsiginfo(self.raw()))
     }
 
     /// Changes the signal that is about to be delivered.
     pub fn set_siginfo(&self, info: &libc::siginfo_t) -> Result<()> {
-        gone(ptrace::setsiginfo(self.pid(), info))
+        gone(ptrace::setsiginfo(self.raw(), info))
     }
 
     /// The number that came with an event: a new thread's id, the former id at exec, the exit status.
     pub fn event_message(&self) -> Result<u64> {
-        gone(ptrace::getevent(self.pid())).map(|v| v as u64)
+        gone(ptrace::getevent(self.raw())).map(|v| v as u64)
     }
 
     /// Whether it stands in a stop of this event: not if it has been killed since.
@@ -222,7 +240,7 @@ impl Stopped {
     /// Whether the instruction before the one that comes next is a breakpoint.
     fn is_behind_breakpoint(&self) -> bool {
         let before =
-            self.rip().and_then(|rip| gone(ptrace::read(self.pid(), rip.wrapping_sub(1) as ptrace::AddressType)));
+            self.rip().and_then(|rip| gone(ptrace::read(self.raw(), rip.wrapping_sub(1) as ptrace::AddressType)));
         before.is_ok_and(|word| word & 0xff == 0xcc)
     }
 
@@ -231,7 +249,7 @@ impl Stopped {
     pub fn sigmask(&self) -> Result<u64> {
         let mut mask = 0u64;
         // SAFETY: the kernel writes 8 bytes (the size given) to `mask`, which is 8 bytes long and outlives the call.
-        let r = unsafe { libc::ptrace(libc::PTRACE_GETSIGMASK, self.tid, 8usize, &raw mut mask) };
+        let r = unsafe { libc::ptrace(libc::PTRACE_GETSIGMASK, self.tid.0, 8usize, &raw mut mask) };
         if r < 0 { Err(Gone) } else { Ok(mask) }
     }
 
@@ -239,7 +257,7 @@ impl Stopped {
     #[allow(unsafe_code)]
     pub fn set_sigmask(&self, mask: u64) -> Result<()> {
         // SAFETY: the kernel reads 8 bytes (the size given) from `mask`, which is 8 bytes long and outlives the call.
-        let r = unsafe { libc::ptrace(libc::PTRACE_SETSIGMASK, self.tid, 8usize, &raw const mask) };
+        let r = unsafe { libc::ptrace(libc::PTRACE_SETSIGMASK, self.tid.0, 8usize, &raw const mask) };
         if r < 0 { Err(Gone) } else { Ok(()) }
     }
 
@@ -290,13 +308,13 @@ impl Stopped {
             home::goes_on(self)?;
         }
         // SAFETY: these requests take no pointers.
-        let r = unsafe { libc::ptrace(request, self.tid, 0usize, signal as usize) };
+        let r = unsafe { libc::ptrace(request, self.tid.0, 0usize, signal as usize) };
         if r < 0 { Err(Gone) } else { Ok(()) }
     }
 
     /// Lets the thread go for good, untraced, delivering `signal` (0: none).
     pub fn detach(self, signal: i32) -> Result<()> {
-        gone(ptrace::detach(self.pid(), Signal::try_from(signal).ok()))
+        gone(ptrace::detach(self.raw(), Signal::try_from(signal).ok()))
     }
 
     /// Resumes and waits until this same thread stops again; other threads stay as they are. A stop that somebody has asked
@@ -309,7 +327,7 @@ impl Stopped {
         let (t, stop) = loop {
             self.go(how, signal)?;
             match wait_for(tid) {
-                Ok(Wait::Stopped(_, Stop::Event(libc::PTRACE_EVENT_STOP, _))) => {
+                Ok(Wait::Stopped(_, Stop::Event { event: libc::PTRACE_EVENT_STOP, .. })) => {
                     owed::told(tid);
                     signal = 0;
                 }
@@ -331,7 +349,7 @@ impl Stopped {
                     signal = 0;
                 }
                 Ok(Wait::Stopped(t, stop)) => break (t, stop),
-                Ok(end @ (Wait::Exited(..) | Wait::Killed(..))) => {
+                Ok(end @ (Wait::Exited { .. } | Wait::Killed { .. })) => {
                     ENDS.with_borrow_mut(|ends| ends.push((tid, end)));
                     return Err(Gone);
                 }
@@ -347,13 +365,13 @@ impl Stopped {
 
 thread_local! {
     /// Ends that were seen while just that thread was waited for, and that the dispatcher has still to be told of.
-    static ENDS: RefCell<Vec<(i32, Wait)>> = const { RefCell::new(Vec::new()) };
+    static ENDS: RefCell<Vec<(Tid, Wait)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// An end of `tid` (-1: of any thread) that has been seen already.
-fn seen_end(tid: i32) -> Option<Wait> {
+/// An end of `tid` (`None`: of any thread) that has been seen already.
+fn seen_end(tid: Option<Tid>) -> Option<Wait> {
     ENDS.with_borrow_mut(|ends| {
-        let i = ends.iter().position(|(t, _)| tid == -1 || *t == tid)?;
+        let i = ends.iter().position(|(t, _)| tid.is_none_or(|tid| *t == tid))?;
         Some(ends.swap_remove(i).1)
     })
 }
@@ -361,7 +379,7 @@ fn seen_end(tid: i32) -> Option<Wait> {
 /// Waits for any traced thread, and for a child that is not traced any more. (Not with WCONTINUED: a tracer takes that news
 /// away from the real parent.)
 pub fn wait_any() -> io::Result<Wait> {
-    wait(-1, libc::__WALL | libc::WUNTRACED)
+    wait(None, libc::__WALL | libc::WUNTRACED)
 }
 
 /// Looks so often at a thread, while others have something to tell, before it naps in between.
@@ -369,16 +387,16 @@ const GLANCES: u32 = 200;
 
 /// Waits for one thread. [`Wait::Nothing`]: it is gone; if it was the first one of its process, its end is told once the others
 /// have ended, and these may have to be let go on for that.
-fn wait_for(tid: i32) -> io::Result<Wait> {
+fn wait_for(tid: Tid) -> io::Result<Wait> {
     let mut glances = 0;
     loop {
         match has_news(tid) {
             Ok(()) => {}
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
             // Nobody is left.
-            Err(_) => return wait(tid, libc::__WALL | libc::WNOHANG),
+            Err(_) => return wait(Some(tid), libc::__WALL | libc::WNOHANG),
         }
-        match wait(tid, libc::__WALL | libc::WNOHANG) {
+        match wait(Some(tid), libc::__WALL | libc::WNOHANG) {
             Ok(Wait::Interrupted) => {}
             other => return other,
         }
@@ -395,7 +413,7 @@ fn wait_for(tid: i32) -> io::Result<Wait> {
 
 /// Sleeps until a thread has something to tell, this one or another, and leaves that untold.
 #[allow(unsafe_code)]
-fn has_news(tid: i32) -> io::Result<()> {
+fn has_news(tid: Tid) -> io::Result<()> {
     if ENDS.with_borrow(|ends| ends.iter().any(|(t, _)| *t == tid)) {
         return Ok(());
     }
@@ -406,38 +424,38 @@ fn has_news(tid: i32) -> io::Result<()> {
 }
 
 /// Whether a thread has ended, and that is still to be told.
-fn is_zombie(tid: i32) -> bool {
+fn is_zombie(tid: Tid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
     stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" Z"))
 }
 
 /// Waits for one thread, but not for long: `None` if it does not stop, as a thread that the kernel does not interrupt.
-pub fn wait_briefly(tid: i32) -> Option<Wait> {
+pub fn wait_briefly(tid: Tid) -> Option<Wait> {
     wait_within(tid, Duration::from_millis(200))
 }
 
 /// What happens to one thread, if anything does in that time.
-pub fn wait_within(tid: i32, limit: Duration) -> Option<Wait> {
-    look(tid, libc::__WALL, limit)
+pub fn wait_within(tid: Tid, limit: Duration) -> Option<Wait> {
+    look(Some(tid), libc::__WALL, limit)
 }
 
 /// What has happened to one thread, if anything has.
-pub fn wait_now(tid: i32) -> Option<Wait> {
+pub fn wait_now(tid: Tid) -> Option<Wait> {
     let nothing = |w: &Wait| matches!(w, Wait::Interrupted | Wait::Nothing);
-    wait(tid, libc::__WALL | libc::WUNTRACED | libc::WNOHANG).ok().filter(|w| !nothing(w))
+    wait(Some(tid), libc::__WALL | libc::WUNTRACED | libc::WNOHANG).ok().filter(|w| !nothing(w))
 }
 
 /// What has happened to any thread, if anything has.
 pub fn wait_any_now() -> Option<Wait> {
-    wait(-1, libc::__WALL | libc::WUNTRACED | libc::WNOHANG).ok().filter(|w| !matches!(w, Wait::Interrupted))
+    wait(None, libc::__WALL | libc::WUNTRACED | libc::WNOHANG).ok().filter(|w| !matches!(w, Wait::Interrupted))
 }
 
 /// As [`wait_any`], but not for long.
 pub fn wait_any_briefly() -> Option<Wait> {
-    look(-1, libc::__WALL | libc::WUNTRACED, Duration::from_millis(100))
+    look(None, libc::__WALL | libc::WUNTRACED, Duration::from_millis(100))
 }
 
-fn look(tid: i32, flags: i32, limit: Duration) -> Option<Wait> {
+fn look(tid: Option<Tid>, flags: i32, limit: Duration) -> Option<Wait> {
     let start = Instant::now();
     let mut nap = Duration::from_micros(20);
     while start.elapsed() < limit {
@@ -453,16 +471,17 @@ fn look(tid: i32, flags: i32, limit: Duration) -> Option<Wait> {
     None
 }
 
+/// What has happened to a thread (`None`: to any).
 #[allow(unsafe_code)]
-fn wait(tid: i32, flags: i32) -> io::Result<Wait> {
+fn wait(tid: Option<Tid>, flags: i32) -> io::Result<Wait> {
     if let Some(end) = seen_end(tid) {
         return Ok(end);
     }
     let mut status = 0;
     // SAFETY: the kernel writes one int to `status`.
-    let r = unsafe { libc::waitpid(tid, &raw mut status, flags) };
+    let r = unsafe { libc::waitpid(tid.map_or(-1, |tid| tid.0), &raw mut status, flags) };
     if r > 0 {
-        return Ok(classify(r, status));
+        return Ok(classify(Tid(r), status));
     }
     if r == 0 {
         // With WNOHANG: not yet.
@@ -476,15 +495,15 @@ fn wait(tid: i32, flags: i32) -> io::Result<Wait> {
     }
 }
 
-fn classify(tid: i32, status: i32) -> Wait {
+fn classify(tid: Tid, status: i32) -> Wait {
     if libc::WIFEXITED(status) {
         owed::settled(tid);
         spell::gone(tid);
-        Wait::Exited(tid, libc::WEXITSTATUS(status))
+        Wait::Exited { tid, status: libc::WEXITSTATUS(status) }
     } else if libc::WIFSIGNALED(status) {
         owed::settled(tid);
         spell::gone(tid);
-        Wait::Killed(tid, libc::WTERMSIG(status))
+        Wait::Killed { tid, signal: libc::WTERMSIG(status) }
     } else {
         let signal = libc::WSTOPSIG(status);
         let event = status >> 16;
@@ -492,7 +511,7 @@ fn classify(tid: i32, status: i32) -> Wait {
             if event == libc::PTRACE_EVENT_STOP {
                 owed::settled(tid);
             }
-            Stop::Event(event, signal)
+            Stop::Event { event, signal }
         } else if signal == libc::SIGTRAP | 0x80 {
             Stop::Syscall
         } else {
@@ -523,8 +542,8 @@ const OPTIONS: libc::c_int = libc::PTRACE_O_TRACESYSGOOD
     | libc::PTRACE_O_EXITKILL;
 
 /// Attaches to `pid` without stopping it; everything that it starts is attached too, and killed if grind dies.
-pub fn seize(pid: i32) -> io::Result<()> {
-    ptrace::seize(Pid::from_raw(pid), ptrace::Options::from_bits_truncate(OPTIONS)).map_err(io::Error::from)
+pub fn seize(pid: Pid) -> io::Result<()> {
+    ptrace::seize(unistd::Pid::from_raw(pid.0), ptrace::Options::from_bits_truncate(OPTIONS)).map_err(io::Error::from)
 }
 
 /// Some thread has installed, or inherited, a filter of system calls.
@@ -540,27 +559,27 @@ const SUSPEND_SECCOMP: libc::c_int = 1 << 21;
 
 /// Lets the filters of a stopped thread pass everything, or not any more.
 #[allow(unsafe_code)]
-fn suspend_filters(tid: i32, yes: bool) {
+fn suspend_filters(tid: Tid, yes: bool) {
     if FILTERS.load(Ordering::Relaxed) {
         let options = if yes { OPTIONS | SUSPEND_SECCOMP } else { OPTIONS };
         // SAFETY: the request takes no pointers. Without the right to do so it changes nothing.
-        unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, tid, 0usize, options as usize) };
+        unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, tid.0, 0usize, options as usize) };
     }
 }
 
 /// A thread that has stopped is to do so again (`PTRACE_EVENT_STOP`) once it is resumed, but not before it has finished what it
 /// is in the middle of ([`Stopped::finish`]).
-pub fn stops_later(tid: i32) {
+pub fn stops_later(tid: Tid) {
     owed::told(tid);
 }
 
 /// Tells a thread to stop (`PTRACE_EVENT_STOP`), running or not: it does so when it has come to an end of what it is in the
 /// middle of, whatever else it stops for on the way.
 #[allow(unsafe_code)]
-pub fn interrupt(tid: i32) {
+pub fn interrupt(tid: Tid) {
     owed::told(tid);
     // SAFETY: the request takes no pointers. A thread that is gone needs no stop.
-    unsafe { libc::ptrace(libc::PTRACE_INTERRUPT, tid, 0usize, 0usize) };
+    unsafe { libc::ptrace(libc::PTRACE_INTERRUPT, tid.0, 0usize, 0usize) };
 }
 
 /// All registers zero: for tests.

@@ -13,8 +13,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
-use grind_types::MappedFile;
 use grind_types::mapped_file::{Stamp, open};
+use grind_types::{MappedFile, Tid};
 use nix::libc;
 
 use crate::Memory;
@@ -36,8 +36,8 @@ pub struct MappedFiles {
 }
 
 impl MappedFiles {
-    /// The file behind a mapping of process `pid`; `None` if there is none.
-    pub fn of(&mut self, pid: i32, memory: &Memory, r: &Region) -> Option<Arc<MappedFile>> {
+    /// The file behind a mapping that `tid` has; `None` if there is none.
+    pub fn of(&mut self, tid: Tid, memory: &Memory, r: &Region) -> Option<Arc<MappedFile>> {
         r.path()?;
         let key = (r.device, r.inode);
         if let Some(known) = self.known.get(&key).and_then(Weak::upgrade)
@@ -45,29 +45,29 @@ impl MappedFiles {
         {
             return Some(known);
         }
-        let content = self.find(pid, memory, r);
+        let content = self.find(tid, memory, r);
         let file = Arc::new(MappedFile::found(r.device, r.inode, content));
         self.known.retain(|_, file| file.strong_count() > 0);
         self.known.insert(key, Arc::downgrade(&file));
         Some(file)
     }
 
-    fn find(&mut self, pid: i32, memory: &Memory, r: &Region) -> io::Result<(File, Stamp)> {
+    fn find(&mut self, tid: Tid, memory: &Memory, r: &Region) -> io::Result<(File, Stamp)> {
         if !self.by_name_only {
-            match open(Path::new(&format!("/proc/{pid}/map_files/{:x}-{:x}", r.start, r.end))) {
+            match open(Path::new(&format!("/proc/{tid}/map_files/{:x}-{:x}", r.start, r.end))) {
                 Err(e) if e.kind() == io::ErrorKind::PermissionDenied => self.by_name_only = true,
                 found => return found,
             }
         }
         let mut failure = io::Error::from(io::ErrorKind::NotFound);
         let named = r.name.strip_prefix(b"/").unwrap_or(&r.name);
-        let named = Path::new(&format!("/proc/{pid}/root")).join(OsStr::from_bytes(named));
+        let named = Path::new(&format!("/proc/{tid}/root")).join(OsStr::from_bytes(named));
         let descriptors = || {
-            let list = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().take(MOST_DESCRIPTORS);
+            let list = fs::read_dir(format!("/proc/{tid}/fd")).into_iter().flatten().take(MOST_DESCRIPTORS);
             list.filter_map(|entry| Some(entry.ok()?.path()))
                 .filter(|path| fs::metadata(path).is_ok_and(|m| m.ino() == r.inode))
         };
-        let candidates = [PathBuf::from(format!("/proc/{pid}/exe")), named];
+        let candidates = [PathBuf::from(format!("/proc/{tid}/exe")), named];
         for candidate in candidates.into_iter().chain(std::iter::once_with(descriptors).flatten()) {
             match open(&candidate) {
                 Ok((file, stamp)) if is_behind(&file, &stamp, memory, r) => return Ok((file, stamp)),
@@ -125,28 +125,30 @@ fn is_behind(file: &File, stamp: &Stamp, memory: &Memory, r: &Region) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use grind_types::Pid;
+
     use super::*;
 
     /// A mapping of this program's own code, as the kernel shows it.
-    fn own_code() -> (i32, Memory, Region) {
-        let pid = std::process::id() as i32;
+    fn own_code() -> (Tid, Memory, Region) {
+        let tid = Tid::main_of(Pid::own());
         let here = own_code as *const () as u64;
-        let regions = crate::maps::read(pid).unwrap();
+        let regions = crate::maps::read(tid).unwrap();
         let region = regions.into_iter().find(|r| (r.start..r.end).contains(&here)).unwrap();
-        (pid, Memory::open(pid).unwrap(), region)
+        (tid, Memory::open(tid).unwrap(), region)
     }
 
     #[test]
     fn a_mapping_leads_to_its_file_with_and_without_the_right_to_ask_for_it() {
-        let (pid, memory, region) = own_code();
+        let (tid, memory, region) = own_code();
         let own = File::open("/proc/self/exe").unwrap();
         let mut found = Vec::new();
         for by_name_only in [false, true] {
             let mut files = MappedFiles { by_name_only, ..MappedFiles::default() };
-            let file = files.of(pid, &memory, &region).unwrap();
+            let file = files.of(tid, &memory, &region).unwrap();
             assert_eq!(Stamp::of(file.file().unwrap().0).unwrap(), Stamp::of(&own).unwrap());
             assert!(file.is_unchanged() && file.is_behind(region.device, region.inode));
-            let again = files.of(pid, &memory, &region).unwrap();
+            let again = files.of(tid, &memory, &region).unwrap();
             assert!(Arc::ptr_eq(&file, &again), "it is opened once");
             assert_eq!(files.complaint(Path::new("/x"), &file), None);
             found.push(file);
@@ -156,26 +158,26 @@ mod tests {
 
     #[test]
     fn devices_that_differ_are_decided_by_content() {
-        let (pid, memory, region) = own_code();
+        let (tid, memory, region) = own_code();
         let mut files = MappedFiles { by_name_only: true, ..MappedFiles::default() };
         let odd = Region { device: (77, 7), ..region.clone() };
-        assert!(files.of(pid, &memory, &odd).unwrap().file().is_ok());
+        assert!(files.of(tid, &memory, &odd).unwrap().file().is_ok());
         // The same file, but not what is mapped there.
         let wrong = Region { offset: region.offset + 4096, ..odd.clone() };
         let mut files = MappedFiles { by_name_only: true, ..MappedFiles::default() };
-        assert_eq!(files.of(pid, &memory, &wrong).unwrap().file().err(), Some(io::ErrorKind::NotFound));
+        assert_eq!(files.of(tid, &memory, &wrong).unwrap().file().err(), Some(io::ErrorKind::NotFound));
     }
 
     #[test]
     fn another_file_of_that_name_is_not_taken() {
-        let (pid, memory, region) = own_code();
+        let (tid, memory, region) = own_code();
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("other");
         fs::copy("/proc/self/exe", &path).unwrap();
         let stamp = open(&path).unwrap().1;
         let other = Region { name: path.as_os_str().as_bytes().to_vec(), inode: stamp.inode + 1, ..region.clone() };
         let mut files = MappedFiles { by_name_only: true, ..MappedFiles::default() };
-        let file = files.of(pid, &memory, &other).unwrap();
+        let file = files.of(tid, &memory, &other).unwrap();
         assert_eq!(file.file().err(), Some(io::ErrorKind::NotFound));
         let said = files.complaint(&path, &file).unwrap();
         assert!(
@@ -183,7 +185,7 @@ mod tests {
             "{said}"
         );
         assert_eq!(files.complaint(&path, &file), None, "once");
-        assert!(files.of(pid, &memory, &Region { name: b"[heap]".to_vec(), ..region }).is_none());
+        assert!(files.of(tid, &memory, &Region { name: b"[heap]".to_vec(), ..region }).is_none());
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
+use grind_types::Tid;
+
 /// One mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Region {
@@ -40,9 +42,9 @@ impl Region {
     }
 }
 
-/// All mappings of a process, by address.
-pub fn read(pid: i32) -> std::io::Result<Vec<Region>> {
-    let text = std::fs::read(format!("/proc/{pid}/maps"))?;
+/// All mappings of the process of `tid`, by address; none if that thread has ended, whatever becomes of its process.
+pub fn read(tid: Tid) -> std::io::Result<Vec<Region>> {
+    let text = std::fs::read(format!("/proc/{tid}/maps"))?;
     Ok(text.split(|&b| b == b'\n').filter_map(parse).collect())
 }
 

@@ -5,12 +5,14 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use grind_types::Tid;
+
 use crate::maps::{self, Region};
 
 /// Access to one address space.
 #[derive(Debug)]
 pub struct Memory {
-    pid: i32,
+    tid: Tid,
     file: File,
 }
 
@@ -20,20 +22,20 @@ impl grind_unwind::Memory for Memory {
     }
 
     fn program(&self) -> Option<File> {
-        File::open(format!("/proc/{}/exe", self.pid)).ok()
+        File::open(format!("/proc/{}/exe", self.tid)).ok()
     }
 }
 
 impl Memory {
-    /// The memory of process (or thread) `pid`.
-    pub fn open(pid: i32) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))?;
-        Ok(Self { pid, file })
+    /// The memory that `tid` has, and the other threads of its process.
+    pub fn open(tid: Tid) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).open(format!("/proc/{tid}/mem"))?;
+        Ok(Self { tid, file })
     }
 
     /// What is mapped at present.
     pub fn regions(&self) -> io::Result<Vec<Region>> {
-        maps::read(self.pid)
+        maps::read(self.tid)
     }
 
     /// Reads as much of `buf` as is mapped from `addr` on; returns the number of bytes.

@@ -10,13 +10,15 @@
 
 use std::cell::RefCell;
 
+use grind_types::Tid;
+
 thread_local! {
     /// Few at a time, and mostly none.
-    static TOLD: RefCell<Vec<i32>> = const { RefCell::new(Vec::new()) };
+    static TOLD: RefCell<Vec<Tid>> = const { RefCell::new(Vec::new()) };
 }
 
 /// `tid` is to stop.
-pub(super) fn told(tid: i32) {
+pub(super) fn told(tid: Tid) {
     TOLD.with_borrow_mut(|list| {
         if !list.contains(&tid) {
             list.push(tid);
@@ -25,7 +27,7 @@ pub(super) fn told(tid: i32) {
 }
 
 /// `tid` has stopped, or ended.
-pub(super) fn settled(tid: i32) {
+pub(super) fn settled(tid: Tid) {
     TOLD.with_borrow_mut(|list| {
         if let Some(i) = list.iter().position(|&t| t == tid) {
             list.swap_remove(i);
@@ -34,6 +36,6 @@ pub(super) fn settled(tid: i32) {
 }
 
 /// Whether `tid` is still to stop.
-pub(super) fn stops(tid: i32) -> bool {
+pub(super) fn stops(tid: Tid) -> bool {
     TOLD.with_borrow(|list| list.contains(&tid))
 }

@@ -91,7 +91,7 @@ impl Gadget {
             t = next;
             match stop {
                 Stop::Signal(libc::SIGTRAP) if t.rip() == Ok(end) => break,
-                Stop::Event(libc::PTRACE_EVENT_EXIT, _) => {
+                Stop::Event { event: libc::PTRACE_EVENT_EXIT, .. } => {
                     // Killed in between. The end is reported once more by the dispatcher's own wait.
                     let _ = t.resume(How::Continue, 0);
                     return Err(());

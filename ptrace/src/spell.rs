@@ -10,13 +10,15 @@
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
+use grind_types::Tid;
+
 use nix::libc;
 
 use super::{Result, Stop, Stopped};
 
 #[derive(Debug)]
 struct Spell {
-    tid: i32,
+    tid: Tid,
     /// What is blocked besides what the program blocks.
     blocked: u64,
     /// How much longer the thread is to run.
@@ -33,7 +35,7 @@ thread_local! {
 }
 
 /// `tid` is to go on with `blocked` blocked, too, until it has run for as long as this.
-pub(super) fn begin(tid: i32, blocked: u64, long: Duration) {
+pub(super) fn begin(tid: Tid, blocked: u64, long: Duration) {
     gone(tid);
     SPELLS.with_borrow_mut(|s| s.push(Spell { tid, blocked, left: long, running: None, told: false }));
 }
@@ -64,7 +66,7 @@ pub(super) fn stopped(t: &Stopped, stop: Stop) -> Result<()> {
 }
 
 /// `tid` has ended.
-pub(super) fn gone(tid: i32) {
+pub(super) fn gone(tid: Tid) {
     SPELLS.with_borrow_mut(|spells| spells.retain(|s| s.tid != tid));
 }
 
@@ -74,12 +76,12 @@ pub fn spells() -> bool {
 }
 
 /// What the program blocks in `tid`, if that runs with more blocked, in a spell.
-pub fn blocked_beneath(tid: i32) -> Option<u64> {
+pub fn blocked_beneath(tid: Tid) -> Option<u64> {
     SPELLS.with_borrow(|spells| spells.iter().find(|s| s.tid == tid)?.running.map(|(_, mask)| mask))
 }
 
 /// The threads whose spells have just become long enough; each is told once.
-pub fn long_enough() -> Vec<i32> {
+pub fn long_enough() -> Vec<Tid> {
     let over = |s: &&mut Spell| !s.told && s.running.is_some_and(|(since, _)| since.elapsed() >= s.left);
     SPELLS.with_borrow_mut(|spells| spells.iter_mut().filter(over).map(|s| (s.told = true, s.tid).1).collect())
 }

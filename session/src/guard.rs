@@ -17,7 +17,7 @@ use grind_trace::objects::Allocator;
 use grind_trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
 use grind_types::addr::GuestAddr;
 use grind_types::frames::{FrameFunction, FrameHook, ReadMemory};
-use grind_types::{Module, Query};
+use grind_types::{Module, Pid, Query, Tid};
 
 use crate::{ControlRequest, FirstProcess, Instrumentation, Notice, ProcessReport, Session, Tally};
 
@@ -128,85 +128,85 @@ impl Sink for CarefulSink {
     fn mapped(&mut self, code_cache: SpaceId, modules: &[Module]) {
         self.tell(State::Settling, (), |sink| sink.mapped(code_cache, modules));
     }
-    fn code_made(&mut self, pid: i32, moment: u32) {
+    fn code_made(&mut self, pid: Pid, moment: u32) {
         self.tell(State::Settling, (), |sink| sink.code_made(pid, moment));
     }
-    fn frame_code(&mut self, pid: i32, code: u64, function: Option<FrameFunction>) {
+    fn frame_code(&mut self, pid: Pid, code: u64, function: Option<FrameFunction>) {
         self.tell(State::Whole, (), |sink| sink.frame_code(pid, code, function));
     }
     fn space_copied(&mut self, from: SpaceId, to: SpaceId) {
         self.tell(State::Closed, (), |sink| sink.space_copied(from, to));
     }
-    fn image(&mut self, pid: i32, code_cache: SpaceId) {
+    fn image(&mut self, pid: Pid, code_cache: SpaceId) {
         self.tell(State::Closed, (), |sink| sink.image(pid, code_cache));
     }
-    fn moved(&mut self, pid: i32, code_cache: SpaceId) {
+    fn moved(&mut self, pid: Pid, code_cache: SpaceId) {
         self.tell(State::Closed, (), |sink| sink.moved(pid, code_cache));
     }
-    fn stack(&mut self, pid: i32, tid: i32, range: Range<u64>) {
+    fn stack(&mut self, pid: Pid, tid: Tid, range: Range<u64>) {
         self.tell(State::Closed, (), |sink| sink.stack(pid, tid, range));
     }
-    fn forked(&mut self, parent: i32, tid: i32, child: i32) {
+    fn forked(&mut self, parent: Pid, tid: Tid, child: Pid) {
         self.tell(State::Closed, (), |sink| sink.forked(parent, tid, child));
     }
-    fn records(&mut self, pid: i32, tid: i32, words: &[u32]) {
+    fn records(&mut self, pid: Pid, tid: Tid, words: &[u32]) {
         self.tell(State::Whole, (), |sink| sink.records(pid, tid, words));
     }
-    fn asked(&mut self, pid: i32, tid: i32, ask: &Query) {
+    fn asked(&mut self, pid: Pid, tid: Option<Tid>, ask: &Query) {
         self.tell(State::Whole, (), |sink| sink.asked(pid, tid, ask));
     }
-    fn corrected(&mut self, pid: i32, tid: i32, block: u32, counted: usize, executed: usize) {
+    fn corrected(&mut self, pid: Pid, tid: Tid, block: u32, counted: usize, executed: usize) {
         self.tell(State::Whole, (), |sink| sink.corrected(pid, tid, block, counted, executed));
     }
-    fn system_call(&mut self, pid: i32, tid: i32, call: &SystemCall) {
+    fn system_call(&mut self, pid: Pid, tid: Tid, call: &SystemCall) {
         self.tell(State::Whole, (), |sink| sink.system_call(pid, tid, call));
     }
-    fn requests_wait(&mut self, pid: i32, tid: i32) -> bool {
+    fn requests_wait(&mut self, pid: Pid, tid: Tid) -> bool {
         self.tell(State::Whole, false, |sink| sink.requests_wait(pid, tid))
     }
-    fn serve_requests(&mut self, pid: i32, tid: i32) {
+    fn serve_requests(&mut self, pid: Pid, tid: Tid) {
         self.tell(State::Whole, (), |sink| sink.serve_requests(pid, tid));
     }
-    fn signal_begins(&mut self, pid: i32, tid: i32, handler: &Handler) {
+    fn signal_begins(&mut self, pid: Pid, tid: Tid, handler: &Handler) {
         self.tell(State::Whole, (), |sink| sink.signal_begins(pid, tid, handler));
     }
-    fn signal_ends(&mut self, pid: i32, tid: i32) {
+    fn signal_ends(&mut self, pid: Pid, tid: Tid) {
         self.tell(State::Whole, (), |sink| sink.signal_ends(pid, tid));
     }
-    fn recording(&mut self, pid: i32, tid: i32, on: bool) {
+    fn recording(&mut self, pid: Pid, tid: Tid, on: bool) {
         self.tell(State::Whole, (), |sink| sink.recording(pid, tid, on));
     }
-    fn stands(&mut self, pid: i32, tid: i32, frames: &[NativeFrame]) {
+    fn stands(&mut self, pid: Pid, tid: Tid, frames: &[NativeFrame]) {
         self.tell(State::Whole, (), |sink| sink.stands(pid, tid, frames));
     }
-    fn caught_up(&mut self, pid: i32, tid: i32, book: &Book, calls: &Calls) {
+    fn caught_up(&mut self, pid: Pid, tid: Tid, book: &Book, calls: &Calls) {
         self.tell(State::Settling, (), |sink| sink.caught_up(pid, tid, book, calls));
     }
-    fn goes_on(&mut self, pid: i32, tid: i32, made: Option<u32>, all: bool) -> Option<Calls> {
+    fn goes_on(&mut self, pid: Pid, tid: Tid, made: Option<u32>, all: bool) -> Option<Calls> {
         self.tell(State::Whole, None, |sink| sink.goes_on(pid, tid, made, all))
     }
-    fn runs(&mut self, pid: i32, tid: i32, book: &Book, pc: u64) -> Option<CallContext> {
+    fn runs(&mut self, pid: Pid, tid: Tid, book: &Book, pc: u64) -> Option<CallContext> {
         self.tell(State::Whole, None, |sink| sink.runs(pid, tid, book, pc))
     }
-    fn has_counted(&mut self, pid: i32, tid: i32, pc: u64) {
+    fn has_counted(&mut self, pid: Pid, tid: Tid, pc: u64) {
         self.tell(State::Whole, (), |sink| sink.has_counted(pid, tid, pc));
     }
-    fn transfer(&mut self, pid: i32, tid: i32, book: &Book, told: u32, target: u64, sp: u64) -> Option<Outcome> {
+    fn transfer(&mut self, pid: Pid, tid: Tid, book: &Book, told: u32, target: u64, sp: u64) -> Option<Outcome> {
         self.tell(State::Whole, None, |sink| sink.transfer(pid, tid, book, told, target, sp))
     }
-    fn recorded(&mut self, pid: i32, tid: i32, names: &Names, words: &[u32]) {
+    fn recorded(&mut self, pid: Pid, tid: Tid, names: &Names, words: &[u32]) {
         self.tell(State::Whole, (), |sink| sink.recorded(pid, tid, names, words));
     }
-    fn counted(&mut self, pid: i32, tid: i32, book: &Book, counts: &Counts) {
+    fn counted(&mut self, pid: Pid, tid: Tid, book: &Book, counts: &Counts) {
         self.tell(State::Settling, (), |sink| sink.counted(pid, tid, book, counts));
     }
-    fn thread_born(&mut self, pid: i32, tid: i32) {
+    fn thread_born(&mut self, pid: Pid, tid: Tid) {
         self.tell(State::Closed, (), |sink| sink.thread_born(pid, tid));
     }
-    fn thread_ended(&mut self, pid: i32, tid: i32) {
+    fn thread_ended(&mut self, pid: Pid, tid: Tid) {
         self.tell(State::Closed, (), |sink| sink.thread_ended(pid, tid));
     }
-    fn process_ended(&mut self, pid: i32) {
+    fn process_ended(&mut self, pid: Pid) {
         self.tell(State::Closed, (), |sink| sink.process_ended(pid));
     }
 }
@@ -227,16 +227,16 @@ impl CarefulSession<'_> {
 }
 
 impl Session for CarefulSession<'_> {
-    fn follow_exec(&mut self, pid: i32, path: &Path, args: &[OsString]) -> bool {
+    fn follow_exec(&mut self, pid: Pid, path: &Path, args: &[OsString]) -> bool {
         self.tell(false, |session| session.follow_exec(pid, path, args))
     }
-    fn image_started(&mut self, pid: i32, parent: i32, exe: &Path, args: &[OsString]) {
+    fn image_started(&mut self, pid: Pid, parent: Option<Pid>, exe: &Path, args: &[OsString]) {
         self.tell((), |session| session.image_started(pid, parent, exe, args));
     }
     fn first_process(&mut self, how: FirstProcess) {
         self.tell((), |session| session.first_process(how));
     }
-    fn forked(&mut self, parent: i32, child: i32) {
+    fn forked(&mut self, parent: Pid, child: Pid) {
         self.tell((), |session| session.forked(parent, child));
     }
     fn mapped(&mut self, module: &Module) {
@@ -252,13 +252,13 @@ impl Session for CarefulSession<'_> {
             self.tell((), |session| session.process_ends(report));
         }
     }
-    fn code_made(&mut self, pid: i32, modules: &[Module]) -> u32 {
+    fn code_made(&mut self, pid: Pid, modules: &[Module]) -> u32 {
         self.tell(0, |session| session.code_made(pid, modules))
     }
-    fn process_left(&mut self, pid: i32) {
+    fn process_left(&mut self, pid: Pid) {
         self.tell((), |session| session.process_left(pid));
     }
-    fn asked(&mut self, report: &ProcessReport<'_>, tid: i32, ask: &Query) {
+    fn asked(&mut self, report: &ProcessReport<'_>, tid: Option<Tid>, ask: &Query) {
         self.tell((), |session| session.asked(report, tid, ask));
     }
     fn peeked(&mut self, report: &ProcessReport<'_>) {
@@ -273,7 +273,7 @@ impl Session for CarefulSession<'_> {
     fn tally(&mut self, tally: &Tally) -> bool {
         self.tell(false, |session| session.tally(tally))
     }
-    fn about_to_write(&mut self, pid: i32, descriptor: i32) -> bool {
+    fn about_to_write(&mut self, pid: Pid, descriptor: i32) -> bool {
         self.tell(false, |session| session.about_to_write(pid, descriptor))
     }
     fn boundaries(&mut self, module: &Module) -> Vec<u64> {
@@ -282,19 +282,19 @@ impl Session for CarefulSession<'_> {
     fn watched(&mut self, module: &Module) -> Vec<(u64, Allocator)> {
         self.tell(Vec::new(), |session| session.watched(module))
     }
-    fn frame_hooks(&mut self, pid: i32, module: &Module) -> Vec<(u64, FrameHook)> {
+    fn frame_hooks(&mut self, pid: Pid, module: &Module) -> Vec<(u64, FrameHook)> {
         self.tell(Vec::new(), |session| session.frame_hooks(pid, module))
     }
     fn frame_function(&mut self, module: &Module, memory: ReadMemory<'_>, code: u64) -> Option<FrameFunction> {
         self.tell(None, |session| session.frame_function(module, memory, code))
     }
-    fn client_print(&mut self, pid: i32, text: &[u8]) {
+    fn client_print(&mut self, pid: Pid, text: &[u8]) {
         self.tell((), |session| session.client_print(pid, text));
     }
-    fn client_stack(&mut self, pid: i32, modules: &[Module], frames: &[GuestAddr]) {
+    fn client_stack(&mut self, pid: Pid, modules: &[Module], frames: &[GuestAddr]) {
         self.tell((), |session| session.client_stack(pid, modules, frames));
     }
-    fn redundant_instrumentation(&mut self, pid: i32, request: Instrumentation) {
+    fn redundant_instrumentation(&mut self, pid: Pid, request: Instrumentation) {
         self.tell((), |session| session.redundant_instrumentation(pid, request));
     }
     fn forks_count_anew(&self) -> bool {
@@ -303,7 +303,7 @@ impl Session for CarefulSession<'_> {
     fn tool_name(&self) -> &str {
         self.0.tool_name()
     }
-    fn notice(&mut self, pid: i32, notice: Notice) {
+    fn notice(&mut self, pid: Pid, notice: Notice) {
         self.tell((), |session| session.notice(pid, notice));
     }
     fn broke(&mut self, what: &str, goes_on: bool) {

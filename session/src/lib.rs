@@ -15,7 +15,7 @@ use grind_isa::cpuid::CpuModel;
 use grind_trace::objects::Allocator;
 use grind_types::addr::GuestAddr;
 use grind_types::frames::{FrameFunction, FrameHook, ReadMemory};
-use grind_types::{Module, Query};
+use grind_types::{Module, Pid, Query, Tid};
 
 /// The program to run: resolved by the driver, which has also checked that it can be executed.
 #[derive(Clone, Debug)]
@@ -118,7 +118,7 @@ pub enum Instrumentation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControlRequest {
     /// The process.
-    pub pid: i32,
+    pub pid: Pid,
     /// What shall happen.
     pub what: Wanted,
 }
@@ -155,9 +155,9 @@ pub struct ContextCounts<'a> {
 #[derive(Debug)]
 pub struct ProcessReport<'a> {
     /// The process.
-    pub pid: i32,
-    /// Its parent at the time it was created (0: grind itself started it).
-    pub parent: i32,
+    pub pid: Pid,
+    /// Its parent at the time it was created, unless that was grind itself or somebody who was not followed.
+    pub parent: Option<Pid>,
     /// The program it runs, as the kernel resolved it (`/proc/PID/exe`).
     pub exe: PathBuf,
     /// Its arguments, `argv[0]` included, as given to the last `execve`.
@@ -180,7 +180,7 @@ pub struct ProcessReport<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadTally {
     /// The kernel's number.
-    pub tid: i32,
+    pub tid: Tid,
     /// Instructions, but for corrections of blocks that it left in the middle; as [`ProcessTally::instructions`] if the process was
     /// not stopped.
     pub instructions: u64,
@@ -197,7 +197,7 @@ pub struct Tally {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessTally {
     /// The process.
-    pub pid: i32,
+    pub pid: Pid,
     /// What it has executed while it was counted, what it had of its parent included: read from counters that go on, so that some
     /// executions of the moment may be missing or there too soon.
     pub instructions: u64,
@@ -217,13 +217,13 @@ pub enum Notice {
 /// The driver's side. All calls come from the thread that called [`crate::run`], while the process they speak of is stopped.
 pub trait Session {
     /// Whether to follow `pid` into the program that its `execve` is about to start.
-    fn follow_exec(&mut self, pid: i32, path: &Path, args: &[OsString]) -> bool;
+    fn follow_exec(&mut self, pid: Pid, path: &Path, args: &[OsString]) -> bool;
     /// A new image has been started in `pid`, which is followed: the first one, or after [`Session::follow_exec`].
-    fn image_started(&mut self, pid: i32, parent: i32, exe: &Path, args: &[OsString]);
+    fn image_started(&mut self, pid: Pid, parent: Option<Pid>, exe: &Path, args: &[OsString]);
     /// How the first process fares. Of use to drivers that somebody waits for.
     fn first_process(&mut self, _how: FirstProcess) {}
     /// `child` is a copy of `parent` (fork, vfork), its counts included unless they are to begin anew.
-    fn forked(&mut self, parent: i32, child: i32);
+    fn forked(&mut self, parent: Pid, child: Pid);
     /// Whether a copy has none of the counts that its parent had when it was created, so that no count is in two reports.
     fn forks_count_anew(&self) -> bool {
         false
@@ -233,17 +233,17 @@ pub trait Session {
     /// Code that the process has made while it ran ([`Module::is_made`]) is about to be translated, and has not been executed as it is
     /// now. `modules` is everything that there has been in the process. Returns a number by which what is counted of that code is
     /// told apart from what was there before, or will be: that of a moment. Numbers grow.
-    fn code_made(&mut self, _pid: i32, _modules: &[Module]) -> u32 {
+    fn code_made(&mut self, _pid: Pid, _modules: &[Module]) -> u32 {
         0
     }
     /// The process is about to disappear: last chance to write its profile. Its memory still exists, no thread runs.
     /// Called once a process, also when it was killed; not when another image replaces this one.
     fn process_ends(&mut self, report: &ProcessReport<'_>);
     /// A process goes on with a program that is not followed: it will not be heard of again.
-    fn process_left(&mut self, _pid: i32) {}
-    /// Something is asked about the process, by its thread `tid` or from outside (0). `report` is what it has executed since
+    fn process_left(&mut self, _pid: Pid) {}
+    /// Something is asked about the process, by its thread `tid` or from outside (`None`). `report` is what it has executed since
     /// it began; all its threads stand still, and what they recorded has reached the sink.
-    fn asked(&mut self, _report: &ProcessReport<'_>, _tid: i32, _ask: &Query) {}
+    fn asked(&mut self, _report: &ProcessReport<'_>, _tid: Option<Tid>, _ask: &Query) {}
     /// What the process has executed so far, as [`Wanted::Peek`] wants it: its threads go on, so that some executions of the moment
     /// may be missing or there too soon, and what they recorded may not have reached the sink. Where counters are collected
     /// before the end, only what was executed since that happened.
@@ -263,7 +263,7 @@ pub trait Session {
     }
     /// The process is about to write to this descriptor. Returns whether to be called again
     /// before the next [`Session::tally`]. Each call is a stop of the program.
-    fn about_to_write(&mut self, _pid: i32, _descriptor: i32) -> bool {
+    fn about_to_write(&mut self, _pid: Pid, _descriptor: i32) -> bool {
         false
     }
     /// Where functions and sections of a module begin and end, as addresses of the guest, in ascending order. Asked for when
@@ -278,7 +278,7 @@ pub trait Session {
     }
     /// Where an interpreter's code in a module of a process says which frame runs, as addresses of the guest, in ascending order. Asked
     /// for when the module is mapped, if frames are recorded.
-    fn frame_hooks(&mut self, _pid: i32, _module: &Module) -> Vec<(u64, FrameHook)> {
+    fn frame_hooks(&mut self, _pid: Pid, _module: &Module) -> Vec<(u64, FrameHook)> {
         Vec::new()
     }
     /// The function that a code object is, which a hook of `module` has met: it is at `code` in the program's `memory`, which stands still
@@ -287,17 +287,17 @@ pub trait Session {
         None
     }
     /// Text that the guest prints through a client request (already formatted).
-    fn client_print(&mut self, pid: i32, text: &[u8]);
+    fn client_print(&mut self, pid: Pid, text: &[u8]);
     /// The text that has just been printed is to be followed by the stack of who prints it: addresses within the instructions where
     /// its functions are, from the innermost one on. `modules` is what is mapped now.
-    fn client_stack(&mut self, _pid: i32, _modules: &[Module], _frames: &[GuestAddr]) {}
+    fn client_stack(&mut self, _pid: Pid, _modules: &[Module], _frames: &[GuestAddr]) {}
     /// The guest asked to switch counting although it is in that state already.
-    fn redundant_instrumentation(&mut self, pid: i32, request: Instrumentation);
+    fn redundant_instrumentation(&mut self, pid: Pid, request: Instrumentation);
     /// The tool's name, as GET_TOOLNAME tells it (`cachegrind`).
     fn tool_name(&self) -> &str;
     /// Something has panicked, with this message: this session or the sink, so that the program `goes_on`, though it may not be
     /// recorded any more; or the engine, so that it is killed. What is written from here on is incomplete.
     fn broke(&mut self, _what: &str, _goes_on: bool) {}
     /// Something worth telling.
-    fn notice(&mut self, pid: i32, notice: Notice);
+    fn notice(&mut self, pid: Pid, notice: Notice);
 }

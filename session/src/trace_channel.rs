@@ -14,7 +14,7 @@ use grind_trace::follow::{Book, Names};
 use grind_trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
 use grind_types::frames::FrameFunction;
 use grind_types::hash::Map;
-use grind_types::{Module, Query};
+use grind_types::{Module, Pid, Query, Tid};
 
 use crate::guard::{CarefulSink, Health};
 
@@ -25,32 +25,32 @@ const QUEUE: usize = 2;
 // wait there and one may be under way to it; whatever was sent before those has been dealt with but for the last.
 const _: () = assert!(QUEUE as u64 + 3 <= layout::TRACE_SEGMENTS);
 
-/// What travels to the sink's thread.
+/// What travels to the sink's thread: what [`Sink`]'s methods of these names are told.
 #[derive(Debug)]
 enum Message {
-    Sites(SpaceId, Vec<Site>, Vec<Special>),
-    Blocks(SpaceId, Vec<Block>),
-    Mapped(SpaceId, Vec<Module>),
-    Made(i32, u32),
-    FrameCode(i32, u64, Option<FrameFunction>),
-    SpaceCopied(SpaceId, SpaceId),
-    Image(i32, SpaceId),
-    Moved(i32, SpaceId),
-    Stack(i32, i32, Range<u64>),
-    Forked(i32, i32, i32),
-    Records(i32, i32, Vec<u32>),
-    Segment(i32, i32, Segment),
-    Full(i32, i32, Option<(SpaceId, Names)>, Segment, Waits),
-    Asked(i32, i32, Query, Sender<()>),
-    Recording(i32, i32, bool),
-    Stands(i32, i32, Vec<NativeFrame>),
-    Corrected(i32, i32, u32, usize, usize),
-    SystemCall(i32, i32, SystemCall),
-    SignalBegins(i32, i32, Handler),
-    SignalEnds(i32, i32),
-    ThreadBorn(i32, i32),
-    ThreadEnded(i32, i32),
-    ProcessEnded(i32, Sender<()>),
+    Sites { code_cache: SpaceId, sites: Vec<Site>, specials: Vec<Special> },
+    Blocks { code_cache: SpaceId, blocks: Vec<Block> },
+    Mapped { code_cache: SpaceId, modules: Vec<Module> },
+    CodeMade { pid: Pid, moment: u32 },
+    FrameCode { pid: Pid, code: u64, function: Option<FrameFunction> },
+    SpaceCopied { from: SpaceId, to: SpaceId },
+    Image { pid: Pid, code_cache: SpaceId },
+    Moved { pid: Pid, code_cache: SpaceId },
+    Stack { pid: Pid, tid: Tid, range: Range<u64> },
+    Forked { parent: Pid, tid: Tid, child: Pid },
+    Records { pid: Pid, tid: Tid, words: Vec<u32> },
+    Segment { pid: Pid, tid: Tid, segment: Segment },
+    Full { pid: Pid, tid: Tid, followed: Option<(SpaceId, Names)>, segment: Segment, waits: Waits },
+    Asked { pid: Pid, tid: Option<Tid>, ask: Query, done: Sender<()> },
+    Recording { pid: Pid, tid: Tid, on: bool },
+    Stands { pid: Pid, tid: Tid, frames: Vec<NativeFrame> },
+    Corrected { pid: Pid, tid: Tid, block: u32, counted: usize, executed: usize },
+    SystemCall { pid: Pid, tid: Tid, call: SystemCall },
+    SignalBegins { pid: Pid, tid: Tid, handler: Handler },
+    SignalEnds { pid: Pid, tid: Tid },
+    ThreadBorn { pid: Pid, tid: Tid },
+    ThreadEnded { pid: Pid, tid: Tid },
+    ProcessEnded { pid: Pid, done: Sender<()> },
 }
 
 /// The engine's end of the way to the sink.
@@ -157,7 +157,7 @@ impl TraceChannel {
     }
 
     /// What a thread has recorded whose calls are followed: `read` puts it into the buffer.
-    pub fn recorded(&self, pid: i32, tid: i32, book: &Book, read: impl FnOnce(&mut Vec<u32>)) {
+    pub fn recorded(&self, pid: Pid, tid: Tid, book: &Book, read: impl FnOnce(&mut Vec<u32>)) {
         let Some(here) = &self.here else { return };
         let State { sink, buffer, .. } = &mut *here.state();
         read(buffer);
@@ -173,13 +173,13 @@ impl TraceChannel {
 
     /// A full buffer of a thread, with the book of its space if its calls are followed: the sink deals with it while the thread
     /// goes on.
-    pub fn full(&self, pid: i32, tid: i32, followed: Option<(SpaceId, &Book)>, segment: Segment) {
+    pub fn full(&self, pid: Pid, tid: Tid, followed: Option<(SpaceId, &Book)>, segment: Segment) {
         let (Some(here), Some(to)) = (&self.here, &self.to) else { return self.segment(pid, tid, segment) };
-        let news = followed.map(|(code_cache, book)| {
+        let followed = followed.map(|(code_cache, book)| {
             let told = self.told.borrow_mut().insert(code_cache, book.names.len()).unwrap_or_default();
             (code_cache, book.names.since(told))
         });
-        let _ = to.send(Message::Full(pid, tid, news, segment, Waits::begin(here)));
+        let _ = to.send(Message::Full { pid, tid, followed, segment, waits: Waits::begin(here) });
     }
 
     fn send(&self, message: Message) {
@@ -201,118 +201,118 @@ impl TraceChannel {
     /// Sites that records of an address space may name from now on, and special instructions among them.
     pub fn sites(&self, code_cache: SpaceId, sites: &[Site], specials: &[Special]) {
         if !sites.is_empty() {
-            self.send(Message::Sites(code_cache, sites.to_vec(), specials.to_vec()));
+            self.send(Message::Sites { code_cache, sites: sites.to_vec(), specials: specials.to_vec() });
         }
     }
 
     /// Blocks that records may name from now on.
     pub fn blocks(&self, code_cache: SpaceId, blocks: &[Block]) {
         if !blocks.is_empty() {
-            self.send(Message::Blocks(code_cache, blocks.to_vec()));
+            self.send(Message::Blocks { code_cache, blocks: blocks.to_vec() });
         }
     }
 
     /// Modules of an address space that are known from now on.
     pub fn mapped(&self, code_cache: SpaceId, modules: Vec<Module>) {
-        self.send(Message::Mapped(code_cache, modules));
+        self.send(Message::Mapped { code_cache, modules });
     }
 
     /// A process has said of which moment the code is that it makes.
-    pub fn code_made(&self, pid: i32, moment: u32) {
-        self.send(Message::Made(pid, moment));
+    pub fn code_made(&self, pid: Pid, moment: u32) {
+        self.send(Message::CodeMade { pid, moment });
     }
 
     /// What a code object of an interpreter is from now on, in a process.
-    pub fn frame_code(&self, pid: i32, code: u64, function: Option<FrameFunction>) {
-        self.send(Message::FrameCode(pid, code, function));
+    pub fn frame_code(&self, pid: Pid, code: u64, function: Option<FrameFunction>) {
+        self.send(Message::FrameCode { pid, code, function });
     }
 
     /// Of a block that is on record, `executed` instructions were executed, not `counted`.
-    pub fn corrected(&self, pid: i32, tid: i32, block: u32, counted: usize, executed: usize) {
-        self.send(Message::Corrected(pid, tid, block, counted, executed));
+    pub fn corrected(&self, pid: Pid, tid: Tid, block: u32, counted: usize, executed: usize) {
+        self.send(Message::Corrected { pid, tid, block, counted, executed });
     }
 
     /// A thread has made a system call.
-    pub fn system_call(&self, pid: i32, tid: i32, call: SystemCall) {
-        self.send(Message::SystemCall(pid, tid, call));
+    pub fn system_call(&self, pid: Pid, tid: Tid, call: SystemCall) {
+        self.send(Message::SystemCall { pid, tid, call });
     }
 
     /// A handler is about to run in a thread.
-    pub fn signal_begins(&self, pid: i32, tid: i32, handler: Handler) {
-        self.send(Message::SignalBegins(pid, tid, handler));
+    pub fn signal_begins(&self, pid: Pid, tid: Tid, handler: Handler) {
+        self.send(Message::SignalBegins { pid, tid, handler });
     }
 
     /// A handler has returned.
-    pub fn signal_ends(&self, pid: i32, tid: i32) {
-        self.send(Message::SignalEnds(pid, tid));
+    pub fn signal_ends(&self, pid: Pid, tid: Tid) {
+        self.send(Message::SignalEnds { pid, tid });
     }
 
     /// A process was forked: what is known of the one address space holds for the other.
     pub fn space_copied(&self, from: SpaceId, to: SpaceId) {
-        self.send(Message::SpaceCopied(from, to));
+        self.send(Message::SpaceCopied { from, to });
     }
 
     /// A process runs a new image, in this address space.
-    pub fn image(&self, pid: i32, code_cache: SpaceId) {
-        self.send(Message::Image(pid, code_cache));
+    pub fn image(&self, pid: Pid, code_cache: SpaceId) {
+        self.send(Message::Image { pid, code_cache });
     }
 
     /// A process runs in this address space from now on.
-    pub fn moved(&self, pid: i32, code_cache: SpaceId) {
-        self.send(Message::Moved(pid, code_cache));
+    pub fn moved(&self, pid: Pid, code_cache: SpaceId) {
+        self.send(Message::Moved { pid, code_cache });
     }
 
     /// A process has a child, which its thread `tid` has created.
-    pub fn forked(&self, parent: i32, tid: i32, child: i32) {
-        self.send(Message::Forked(parent, tid, child));
+    pub fn forked(&self, parent: Pid, tid: Tid, child: Pid) {
+        self.send(Message::Forked { parent, tid, child });
     }
 
     /// The stack of a thread is between these addresses.
-    pub fn stack(&self, pid: i32, tid: i32, range: Range<u64>) {
-        self.send(Message::Stack(pid, tid, range));
+    pub fn stack(&self, pid: Pid, tid: Tid, range: Range<u64>) {
+        self.send(Message::Stack { pid, tid, range });
     }
 
     /// What a thread has recorded.
-    pub fn records(&self, pid: i32, tid: i32, words: Vec<u32>) {
-        self.send(Message::Records(pid, tid, words));
+    pub fn records(&self, pid: Pid, tid: Tid, words: Vec<u32>) {
+        self.send(Message::Records { pid, tid, words });
     }
 
     /// What a thread has recorded, where it lies.
-    pub fn segment(&self, pid: i32, tid: i32, segment: Segment) {
-        self.send(Message::Segment(pid, tid, segment));
+    pub fn segment(&self, pid: Pid, tid: Tid, segment: Segment) {
+        self.send(Message::Segment { pid, tid, segment });
     }
 
-    /// Returns when the sink has dealt with it.
-    pub fn asked(&self, pid: i32, tid: i32, ask: &Query) {
+    /// Something is asked by a thread, or from outside (`None`). Returns when the sink has dealt with it.
+    pub fn asked(&self, pid: Pid, tid: Option<Tid>, ask: &Query) {
         let (done, wait) = channel();
-        self.send(Message::Asked(pid, tid, ask.clone(), done));
+        self.send(Message::Asked { pid, tid, ask: ask.clone(), done });
         let _ = wait.recv();
     }
 
     /// From now on a thread records, or does not.
-    pub fn recording(&self, pid: i32, tid: i32, on: bool) {
-        self.send(Message::Recording(pid, tid, on));
+    pub fn recording(&self, pid: Pid, tid: Tid, on: bool) {
+        self.send(Message::Recording { pid, tid, on });
     }
 
     /// The frames that a thread is in when its calls begin to be recorded.
-    pub fn stands(&self, pid: i32, tid: i32, frames: Vec<NativeFrame>) {
-        self.send(Message::Stands(pid, tid, frames));
+    pub fn stands(&self, pid: Pid, tid: Tid, frames: Vec<NativeFrame>) {
+        self.send(Message::Stands { pid, tid, frames });
     }
 
     /// A thread begins to live.
-    pub fn thread_born(&self, pid: i32, tid: i32) {
-        self.send(Message::ThreadBorn(pid, tid));
+    pub fn thread_born(&self, pid: Pid, tid: Tid) {
+        self.send(Message::ThreadBorn { pid, tid });
     }
 
     /// A thread has ended.
-    pub fn thread_ended(&self, pid: i32, tid: i32) {
-        self.send(Message::ThreadEnded(pid, tid));
+    pub fn thread_ended(&self, pid: Pid, tid: Tid) {
+        self.send(Message::ThreadEnded { pid, tid });
     }
 
     /// Returns when the sink has dealt with everything of the process.
-    pub fn process_ended(&self, pid: i32) {
+    pub fn process_ended(&self, pid: Pid) {
         let (done, wait) = channel();
-        self.send(Message::ProcessEnded(pid, done));
+        self.send(Message::ProcessEnded { pid, done });
         let _ = wait.recv();
     }
 }
@@ -336,7 +336,7 @@ fn serve(mut sink: Box<dyn Sink>, from: &Receiver<Message>) {
 fn serve_here(here: &Here, from: &Receiver<Message>) {
     let mut buffer = Vec::new();
     for message in from {
-        let Message::Full(pid, tid, followed, segment, _waits) = message else { continue };
+        let Message::Full { pid, tid, followed, segment, waits: _waits } = message else { continue };
         let n = segment.read(&mut buffer);
         drop(segment);
         let State { sink, names, .. } = &mut *here.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -353,40 +353,40 @@ fn serve_here(here: &Here, from: &Receiver<Message>) {
 
 fn deliver(sink: &mut dyn Sink, buffer: &mut Vec<u32>, message: Message) {
     match message {
-        Message::Sites(code_cache, sites, specials) => sink.sites(code_cache, &sites, &specials),
-        Message::Blocks(code_cache, blocks) => sink.blocks(code_cache, &blocks),
-        Message::Mapped(code_cache, modules) => sink.mapped(code_cache, &modules),
-        Message::Made(pid, moment) => sink.code_made(pid, moment),
-        Message::FrameCode(pid, code, function) => sink.frame_code(pid, code, function),
-        Message::SpaceCopied(from, to) => sink.space_copied(from, to),
-        Message::Image(pid, code_cache) => sink.image(pid, code_cache),
-        Message::Moved(pid, code_cache) => sink.moved(pid, code_cache),
-        Message::Stack(pid, tid, range) => sink.stack(pid, tid, range),
-        Message::Forked(parent, tid, child) => sink.forked(parent, tid, child),
-        Message::Records(pid, tid, words) => sink.records(pid, tid, &words),
-        Message::Segment(pid, tid, segment) => {
+        Message::Sites { code_cache, sites, specials } => sink.sites(code_cache, &sites, &specials),
+        Message::Blocks { code_cache, blocks } => sink.blocks(code_cache, &blocks),
+        Message::Mapped { code_cache, modules } => sink.mapped(code_cache, &modules),
+        Message::CodeMade { pid, moment } => sink.code_made(pid, moment),
+        Message::FrameCode { pid, code, function } => sink.frame_code(pid, code, function),
+        Message::SpaceCopied { from, to } => sink.space_copied(from, to),
+        Message::Image { pid, code_cache } => sink.image(pid, code_cache),
+        Message::Moved { pid, code_cache } => sink.moved(pid, code_cache),
+        Message::Stack { pid, tid, range } => sink.stack(pid, tid, range),
+        Message::Forked { parent, tid, child } => sink.forked(parent, tid, child),
+        Message::Records { pid, tid, words } => sink.records(pid, tid, &words),
+        Message::Segment { pid, tid, segment } => {
             let n = segment.read(buffer);
             // Only now may its slot be used for something else.
             drop(segment);
             sink.records(pid, tid, &buffer[..n]);
         }
         // Only a sink at hand is told of that apart, on its thread.
-        Message::Full(..) => {}
-        Message::Asked(pid, tid, ask, done) => {
+        Message::Full { .. } => {}
+        Message::Asked { pid, tid, ask, done } => {
             sink.asked(pid, tid, &ask);
             let _ = done.send(());
         }
-        Message::Corrected(pid, tid, block, counted, executed) => {
+        Message::Corrected { pid, tid, block, counted, executed } => {
             sink.corrected(pid, tid, block, counted, executed);
         }
-        Message::SystemCall(pid, tid, call) => sink.system_call(pid, tid, &call),
-        Message::SignalBegins(pid, tid, handler) => sink.signal_begins(pid, tid, &handler),
-        Message::SignalEnds(pid, tid) => sink.signal_ends(pid, tid),
-        Message::Recording(pid, tid, on) => sink.recording(pid, tid, on),
-        Message::Stands(pid, tid, frames) => sink.stands(pid, tid, &frames),
-        Message::ThreadBorn(pid, tid) => sink.thread_born(pid, tid),
-        Message::ThreadEnded(pid, tid) => sink.thread_ended(pid, tid),
-        Message::ProcessEnded(pid, done) => {
+        Message::SystemCall { pid, tid, call } => sink.system_call(pid, tid, &call),
+        Message::SignalBegins { pid, tid, handler } => sink.signal_begins(pid, tid, &handler),
+        Message::SignalEnds { pid, tid } => sink.signal_ends(pid, tid),
+        Message::Recording { pid, tid, on } => sink.recording(pid, tid, on),
+        Message::Stands { pid, tid, frames } => sink.stands(pid, tid, &frames),
+        Message::ThreadBorn { pid, tid } => sink.thread_born(pid, tid),
+        Message::ThreadEnded { pid, tid } => sink.thread_ended(pid, tid),
+        Message::ProcessEnded { pid, done } => {
             sink.process_ended(pid);
             let _ = done.send(());
         }
@@ -411,22 +411,22 @@ mod tests {
     impl Sink for Notes {
         fn sites(&mut self, _: SpaceId, _: &[Site], _: &[Special]) {}
         fn space_copied(&mut self, _: SpaceId, _: SpaceId) {}
-        fn image(&mut self, _: i32, _: SpaceId) {}
-        fn moved(&mut self, _: i32, _: SpaceId) {}
-        fn forked(&mut self, _: i32, _: i32, _: i32) {}
-        fn records(&mut self, _: i32, _: i32, words: &[u32]) {
+        fn image(&mut self, _: Pid, _: SpaceId) {}
+        fn moved(&mut self, _: Pid, _: SpaceId) {}
+        fn forked(&mut self, _: Pid, _: Tid, _: Pid) {}
+        fn records(&mut self, _: Pid, _: Tid, words: &[u32]) {
             self.seen.send((words.to_vec(), 0, 0)).expect("somebody listens");
         }
-        fn recorded(&mut self, _: i32, _: i32, names: &Names, words: &[u32]) {
+        fn recorded(&mut self, _: Pid, _: Tid, names: &Names, words: &[u32]) {
             self.let_on.recv().expect("told to go on");
             let (call_contexts, call_edges) = names.len();
             self.seen.send((words.to_vec(), call_contexts, call_edges)).expect("somebody listens");
         }
-        fn thread_ended(&mut self, _: i32, tid: i32) {
-            let _ = self.seen.send((vec![100 + tid as u32], 0, 0));
+        fn thread_ended(&mut self, _: Pid, tid: Tid) {
+            let _ = self.seen.send((vec![100 + tid.0 as u32], 0, 0));
         }
-        fn process_ended(&mut self, pid: i32) {
-            let _ = self.seen.send((vec![1000 + pid as u32], 0, 0));
+        fn process_ended(&mut self, pid: Pid) {
+            let _ = self.seen.send((vec![1000 + pid.0 as u32], 0, 0));
         }
     }
 
@@ -450,19 +450,19 @@ mod tests {
         for n in 0..3 {
             learn(&mut book, 100 + u64::from(n));
             // Returns although nothing is dealt with yet.
-            trace_channel.full(1, 1, Some((code_caches[0], &book)), Segment::Copied(vec![n]));
+            trace_channel.full(Pid(1), Tid(1), Some((code_caches[0], &book)), Segment::Copied(vec![n]));
         }
         assert!(look.try_recv().is_err());
         learn(&mut book, 200);
         (0..4).for_each(|_| go.send(()).expect("the sink is there"));
-        trace_channel.recorded(1, 1, &book, |to| *to = vec![3]);
-        trace_channel.records(1, 1, vec![4]);
+        trace_channel.recorded(Pid(1), Tid(1), &book, |to| *to = vec![3]);
+        trace_channel.records(Pid(1), Tid(1), vec![4]);
         assert_eq!(trace_channel.ask(|_| Some(5)), Some(5));
         // Another space knows nothing of that.
         go.send(()).expect("the sink is there");
-        trace_channel.full(1, 1, Some((code_caches[1], &Book::default())), Segment::Copied(vec![6]));
+        trace_channel.full(Pid(1), Tid(1), Some((code_caches[1], &Book::default())), Segment::Copied(vec![6]));
         // Nor is there a book where calls are told.
-        trace_channel.full(1, 1, None, Segment::Copied(vec![7]));
+        trace_channel.full(Pid(1), Tid(1), None, Segment::Copied(vec![7]));
         drop(trace_channel);
         let seen: Vec<_> = look.iter().collect();
         let expected = [(0, 2, 1), (1, 3, 2), (2, 4, 3), (3, 5, 4), (4, 0, 0), (6, 1, 0), (7, 0, 0)];
@@ -474,7 +474,7 @@ mod tests {
         let (trace_channel, go, look) = trace_channel();
         drop((go, look));
         for n in 0..QUEUE as u32 + 3 {
-            trace_channel.full(1, 1, Some((SpaceId(0), &Book::default())), Segment::Copied(vec![n]));
+            trace_channel.full(Pid(1), Tid(1), Some((SpaceId(0), &Book::default())), Segment::Copied(vec![n]));
         }
         assert_eq!(trace_channel.ask(|_| Some(1)), Some(1));
         assert!(trace_channel.health().news().is_some(), "somebody learns of it");
@@ -487,15 +487,15 @@ mod tests {
         let (trace_channel, go, look) = trace_channel();
         go.send(()).expect("the sink is there");
         drop(go);
-        trace_channel.full(1, 1, None, Segment::Copied(vec![1]));
-        trace_channel.recorded(1, 1, &Book::default(), |to| *to = vec![2]);
-        trace_channel.recorded(1, 1, &Book::default(), |to| *to = vec![3]);
-        trace_channel.records(1, 1, vec![4]);
-        trace_channel.thread_ended(1, 1);
-        trace_channel.process_ended(1);
+        trace_channel.full(Pid(1), Tid(1), None, Segment::Copied(vec![1]));
+        trace_channel.recorded(Pid(1), Tid(1), &Book::default(), |to| *to = vec![2]);
+        trace_channel.recorded(Pid(1), Tid(1), &Book::default(), |to| *to = vec![3]);
+        trace_channel.records(Pid(1), Tid(1), vec![4]);
+        trace_channel.thread_ended(Pid(1), Tid(1));
+        trace_channel.process_ended(Pid(1));
         assert!(trace_channel.health().news().is_some());
         trace_channel.health().close();
-        trace_channel.process_ended(2);
+        trace_channel.process_ended(Pid(2));
         drop(trace_channel);
         let seen: Vec<Vec<u32>> = look.iter().map(|(words, ..)| words).collect();
         assert_eq!(seen, [vec![1], vec![2], vec![101], vec![1001], vec![1002]]);

@@ -23,7 +23,7 @@ use grind_layout as layout;
 use grind_layout::registers::StolenRegisters;
 use grind_types::addr::GuestAddr;
 use grind_types::frames::FrameFunction;
-use grind_types::{Module, Query, StaticEvents};
+use grind_types::{Module, Pid, Query, StaticEvents, Tid};
 
 use crate::follow::{Book, CallContext, Calls, Counts, Names, Outcome};
 pub use crate::transfer::Transfer;
@@ -688,80 +688,80 @@ pub trait Sink: Send {
     fn mapped(&mut self, _space: SpaceId, _modules: &[Module]) {}
     /// Code that the process has made while it ran is about to be translated, or to be gone to: the number that
     /// `Session::code_made` gave. All that is told of such code from now on is of that moment.
-    fn code_made(&mut self, _pid: i32, _moment: u32) {}
+    fn code_made(&mut self, _pid: Pid, _moment: u32) {}
     /// What the code object at an address of the process is from now on that records of [`frames::FrameRecord`] name; nothing if it is no
     /// function.
-    fn frame_code(&mut self, _pid: i32, _code: u64, _function: Option<FrameFunction>) {}
+    fn frame_code(&mut self, _pid: Pid, _code: u64, _function: Option<FrameFunction>) {}
     /// `to` begins as a copy of `from`.
     fn space_copied(&mut self, from: SpaceId, to: SpaceId);
     /// A new image has been started in `pid`: whatever was known of the process is void.
-    fn image(&mut self, pid: i32, code_cache: SpaceId);
+    fn image(&mut self, pid: Pid, code_cache: SpaceId);
     /// The process goes on with other translations (a copy of those it had).
-    fn moved(&mut self, pid: i32, code_cache: SpaceId);
+    fn moved(&mut self, pid: Pid, code_cache: SpaceId);
     /// `child`, whose only thread is `child` too, is a copy of thread `tid` of `parent`.
-    fn forked(&mut self, parent: i32, tid: i32, child: i32);
+    fn forked(&mut self, parent: Pid, tid: Tid, child: Pid);
     /// The stack of a thread that begins, or of the first one of a new image: where it may grow to. Only if blocks of memory are
     /// recorded.
-    fn stack(&mut self, _pid: i32, _tid: i32, _range: Range<u64>) {}
+    fn stack(&mut self, _pid: Pid, _tid: Tid, _range: Range<u64>) {}
     /// A thread has recorded these words.
-    fn records(&mut self, pid: i32, tid: i32, words: &[u32]);
-    /// Something is asked about the process, by its thread `tid` or from outside (0); what its threads have recorded has been
+    fn records(&mut self, pid: Pid, tid: Tid, words: &[u32]);
+    /// Something is asked about the process, by its thread `tid` or from outside (`None`); what its threads have recorded has been
     /// handed over. Whatever the session needs must be there for `Session::asked`, which is called next (but not
     /// for [`Query::ToggleCollect`]).
-    fn asked(&mut self, _pid: i32, _tid: i32, _ask: &Query) {}
+    fn asked(&mut self, _pid: Pid, _tid: Option<Tid>, _ask: &Query) {}
     /// The block that a thread told of last, `block`, was left early, or was not told: of the first `counted` of its instructions
     /// that have been told, just the first `executed` were executed (there may be more of them, too).
-    fn corrected(&mut self, _pid: i32, _tid: i32, _block: u32, _counted: usize, _executed: usize) {}
+    fn corrected(&mut self, _pid: Pid, _tid: Tid, _block: u32, _counted: usize, _executed: usize) {}
     /// A system call begins or ends. Only if they are asked for.
-    fn system_call(&mut self, _pid: i32, _tid: i32, _call: &SystemCall) {}
+    fn system_call(&mut self, _pid: Pid, _tid: Tid, _call: &SystemCall) {}
     /// A signal handler begins.
-    fn signal_begins(&mut self, _pid: i32, _tid: i32, _handler: &Handler) {}
+    fn signal_begins(&mut self, _pid: Pid, _tid: Tid, _handler: &Handler) {}
     /// Whether functions that the thread has entered or left have asked for something that takes what all threads have counted. Only
     /// with [`CallTrace::hooks`] and [`CallTrace::followed`].
-    fn requests_wait(&mut self, _pid: i32, _tid: i32) -> bool {
+    fn requests_wait(&mut self, _pid: Pid, _tid: Tid) -> bool {
         false
     }
     /// All threads of the process stand still, and what they have counted has been handed over: does what was asked for.
-    fn serve_requests(&mut self, _pid: i32, _tid: i32) {}
+    fn serve_requests(&mut self, _pid: Pid, _tid: Tid) {}
     /// The thread makes the system call that ends a signal handler.
-    fn signal_ends(&mut self, _pid: i32, _tid: i32) {}
+    fn signal_ends(&mut self, _pid: Pid, _tid: Tid) {}
     /// A thread begins to record (again), or ceases to. A new one is announced like this; the first of a process records, if it
     /// is not.
-    fn recording(&mut self, _pid: i32, _tid: i32, _on: bool) {}
+    fn recording(&mut self, _pid: Pid, _tid: Tid, _on: bool) {}
     /// What is active in a thread that has just begun to record in the middle of things, innermost first.
-    fn stands(&mut self, _pid: i32, _tid: i32, _frames: &[NativeFrame]) {}
+    fn stands(&mut self, _pid: Pid, _tid: Tid, _frames: &[NativeFrame]) {}
     /// What emitted code has done about calls of a thread since it was told how to go on (only with [`CallTrace::followed`], as
     /// all that follows).
-    fn caught_up(&mut self, _pid: i32, _tid: i32, _book: &Book, _calls: &Calls) {}
+    fn caught_up(&mut self, _pid: Pid, _tid: Tid, _book: &Book, _calls: &Calls) {}
     /// What emitted code shall go on with; `made` is the number of the call edge of the call that was decided on last, if it is
     /// one. `all`: whatever it knew is void. `None`: the process is not known.
-    fn goes_on(&mut self, _pid: i32, _tid: i32, _made: Option<u32>, _all: bool) -> Option<Calls> {
+    fn goes_on(&mut self, _pid: Pid, _tid: Tid, _made: Option<u32>, _all: bool) -> Option<Calls> {
         None
     }
     /// The thread runs code at `pc`, not because of a transfer: in which call context? `None`: the process is not known.
-    fn runs(&mut self, _pid: i32, _tid: i32, _book: &Book, _pc: u64) -> Option<CallContext> {
+    fn runs(&mut self, _pid: Pid, _tid: Tid, _book: &Book, _pc: u64) -> Option<CallContext> {
         None
     }
     /// The thread is about to run code at `pc`, as [`Sink::runs`] will say, whose first instruction, a system call, has been
     /// executed before and is not to be counted again.
-    fn has_counted(&mut self, _pid: i32, _tid: i32, _pc: u64) {}
+    fn has_counted(&mut self, _pid: Pid, _tid: Tid, _pc: u64) {}
     /// The site `told` transfers control to `target`; `sp` is the stack pointer there.
-    fn transfer(&mut self, _pid: i32, _tid: i32, _book: &Book, _told: u32, _target: u64, _sp: u64) -> Option<Outcome> {
+    fn transfer(&mut self, _pid: Pid, _tid: Tid, _book: &Book, _told: u32, _target: u64, _sp: u64) -> Option<Outcome> {
         None
     }
     /// A thread whose calls are followed has recorded these words: what it missed, and the frames that came before it, as it had
     /// them.
-    fn recorded(&mut self, _pid: i32, _tid: i32, _names: &Names, _words: &[u32]) {}
+    fn recorded(&mut self, _pid: Pid, _tid: Tid, _names: &Names, _words: &[u32]) {}
     /// What a thread has executed and called since this was told last.
-    fn counted(&mut self, _pid: i32, _tid: i32, _book: &Book, _counts: &Counts) {}
+    fn counted(&mut self, _pid: Pid, _tid: Tid, _book: &Book, _counts: &Counts) {}
     /// A call of this sink has panicked with this message. From here on it is told only what emitted code has counted up to now,
     /// of births, and how threads and processes end: what it has gathered is to be marked as incomplete.
     fn broke(&mut self, _what: &str) {}
     /// A thread begins to live, none of whose records have been handed over yet. Not told of the first one of an image, nor of that
     /// of a process that is forked. Only with [`TraceSettings::lives`].
-    fn thread_born(&mut self, _pid: i32, _tid: i32) {}
+    fn thread_born(&mut self, _pid: Pid, _tid: Tid) {}
     /// A thread has ended, all its records have been handed over.
-    fn thread_ended(&mut self, pid: i32, tid: i32);
+    fn thread_ended(&mut self, pid: Pid, tid: Tid);
     /// The process has ended. What was gathered must be there for `Session::process_ends`, which is called next.
-    fn process_ended(&mut self, pid: i32);
+    fn process_ended(&mut self, pid: Pid);
 }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use crate::id::Pid;
+
 /// Why the engine could not run, or go on running, the program.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -23,7 +25,7 @@ pub enum EngineError {
     /// A process that runs cannot be joined.
     Attach {
         /// The process.
-        pid: i32,
+        pid: Pid,
         /// Why not, as a sentence without its end.
         why: String,
     },

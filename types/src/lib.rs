@@ -8,10 +8,12 @@ mod error;
 pub mod fault;
 pub mod frames;
 pub mod hash;
+mod id;
 pub mod mapped_file;
 pub mod own_memory;
 pub mod subject;
 
 pub use code::{InstructionCount, Module, Query, StaticEvents};
 pub use error::EngineError;
+pub use id::{Pid, Tid};
 pub use mapped_file::MappedFile;

@@ -14,7 +14,10 @@ use super::columns::Columns;
 enum Counter {
     Instructions(Instructions),
     /// What happens at an instruction, but is none.
-    At(u64, Arc<[u64]>),
+    At {
+        addr: u64,
+        costs: Arc<[u64]>,
+    },
 }
 
 /// Whether an instruction counts as one, and what it does.
@@ -47,7 +50,7 @@ impl Counters {
 
     /// A counter of something that happens at an instruction, and what it costs.
     pub fn add_at(&mut self, addr: u64, costs: impl Into<Arc<[u64]>>) -> u32 {
-        self.push(Counter::At(addr, costs.into()))
+        self.push(Counter::At { addr, costs: costs.into() })
     }
 
     fn push(&mut self, counter: Counter) -> u32 {
@@ -60,7 +63,7 @@ impl Counters {
     pub fn of(&self, counter: u32) -> impl Iterator<Item = (u64, &[u64])> {
         let (instructions, at) = match &self.all[counter as usize] {
             Counter::Instructions(instructions) => (&instructions[..], None),
-            Counter::At(addr, costs) => (&[][..], Some((*addr, &costs[..]))),
+            Counter::At { addr, costs } => (&[][..], Some((*addr, &costs[..]))),
         };
         instructions.iter().map(|i| (i.addr.0, self.costs(i))).chain(at)
     }
@@ -74,7 +77,7 @@ impl Counters {
     pub fn start(&self, counter: u32) -> u64 {
         match &self.all[counter as usize] {
             Counter::Instructions(instructions) => instructions.iter().next().map_or(0, |i| i.addr.0),
-            Counter::At(addr, _) => *addr,
+            Counter::At { addr, .. } => *addr,
         }
     }
 

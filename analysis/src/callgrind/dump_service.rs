@@ -10,6 +10,8 @@ use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use grind_types::Pid;
+
 use callgrind_control_protocol::Thread;
 use cg_calls::Profile;
 use cg_format::callgrind::Header;
@@ -71,7 +73,7 @@ struct Inner {
     about: About,
     /// What has failed that must not, if something has.
     broken: Option<String>,
-    processes: HashMap<i32, Process>,
+    processes: HashMap<Pid, Process>,
     /// There while no part is being written.
     shared: Option<Shared>,
 }
@@ -96,7 +98,7 @@ impl DumpService {
     // ---- The session's side --------------------------------------------------------------------------------------
 
     /// Process `pid` begins to run `args`; its profile is `file`.
-    pub fn begin(&self, pid: i32, args: &[OsString], file: PathBuf) {
+    pub fn begin(&self, pid: Pid, args: &[OsString], file: PathBuf) {
         let mut inner = self.inner();
         let dumps = Dumps::new(inner.about.clone(), pid, args, file);
         inner.processes.insert(pid, Process { dumps: Some(dumps), ..Process::default() });
@@ -104,43 +106,43 @@ impl DumpService {
 
     /// The header of a file that begins with process `pid`, which runs `args`.
     #[must_use]
-    pub fn header(&self, pid: i32, args: &[OsString]) -> Header {
+    pub fn header(&self, pid: Pid, args: &[OsString]) -> Header {
         self.inner().about.header(pid, args)
     }
 
     /// The number of the part that is being collected.
     #[must_use]
-    pub fn part(&self, pid: i32) -> u64 {
+    pub fn part(&self, pid: Pid) -> u64 {
         self.inner().processes.get(&pid).and_then(|p| p.dumps.as_ref()).map_or(1, Dumps::number)
     }
 
     /// The files that were written since this was last asked.
     #[must_use]
-    pub fn written(&self, pid: i32) -> Vec<Written> {
+    pub fn written(&self, pid: Pid) -> Vec<Written> {
         self.inner().processes.get_mut(&pid).map(|p| std::mem::take(&mut p.written)).unwrap_or_default()
     }
 
     /// How far the process is, if the recorder was just asked.
     #[must_use]
-    pub fn progress(&self, pid: i32) -> Option<Progress> {
+    pub fn progress(&self, pid: Pid) -> Option<Progress> {
         self.inner().processes.get_mut(&pid)?.progress.take()
     }
 
     /// What has missed in the process since the last part, by instruction, if the recorder was just asked.
     #[must_use]
-    pub fn findings(&self, pid: i32) -> Vec<Finding> {
+    pub fn findings(&self, pid: Pid) -> Vec<Finding> {
         self.inner().processes.get_mut(&pid).map(|p| std::mem::take(&mut p.findings)).unwrap_or_default()
     }
 
     /// What the tree of a process was like that has ended, if there was one.
     #[must_use]
-    pub fn tree(&self, pid: i32) -> Option<Statistics> {
+    pub fn tree(&self, pid: Pid) -> Option<Statistics> {
         self.inner().processes.get(&pid)?.statistics
     }
 
     /// The process has ended: what its parts add up to.
     #[must_use]
-    pub fn end(&self, pid: i32) -> Option<Vec<i128>> {
+    pub fn end(&self, pid: Pid) -> Option<Vec<i128>> {
         Some(self.inner().processes.remove(&pid)?.dumps?.total().to_vec())
     }
 
@@ -152,7 +154,7 @@ impl DumpService {
     // ---- The recorder's side -------------------------------------------------------------------------------------
 
     /// Writes a part.
-    pub fn write(&self, pid: i32, found: Found, catalogue: &mut Catalogue) {
+    pub fn write(&self, pid: Pid, found: Found, catalogue: &mut Catalogue) {
         let Found { trigger, descriptions, blocks, threads } = found;
         // The session must not wait while debug information is read: it may be asked for something.
         let (dumps, broken, mut shared) = {
@@ -187,28 +189,28 @@ impl DumpService {
     }
 
     /// Costs were set to zero.
-    pub fn zeroed(&self, pid: i32, blocks: u64) {
+    pub fn zeroed(&self, pid: Pid, blocks: u64) {
         if let Some(dumps) = self.inner().processes.get_mut(&pid).and_then(|p| p.dumps.as_mut()) {
             dumps.zeroed(blocks);
         }
     }
 
     /// The process has ended, and its back-dating tree was like this.
-    pub fn statistics(&self, pid: i32, statistics: Statistics) {
+    pub fn statistics(&self, pid: Pid, statistics: Statistics) {
         if let Some(p) = self.inner().processes.get_mut(&pid) {
             p.statistics = Some(statistics);
         }
     }
 
     /// Says what was found of the process while it goes on.
-    pub fn report_findings(&self, pid: i32, findings: Vec<Finding>) {
+    pub fn report_findings(&self, pid: Pid, findings: Vec<Finding>) {
         if let Some(p) = self.inner().processes.get_mut(&pid) {
             p.findings = findings;
         }
     }
 
     /// Says how far the process is.
-    pub fn report(&self, pid: i32, progress: Progress) {
+    pub fn report(&self, pid: Pid, progress: Progress) {
         if let Some(p) = self.inner().processes.get_mut(&pid) {
             p.progress = Some(progress);
         }

@@ -11,6 +11,8 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use grind_types::Pid;
+
 use cg_calls::Profile;
 use cg_format::callgrind::{EventSet, Header, Names, Part, PartHeader, Positions, Writer, command_line};
 
@@ -39,11 +41,11 @@ pub struct About {
 impl About {
     /// The header of the file of process `pid`, which runs `args`.
     #[must_use]
-    pub fn header(&self, pid: i32, args: &[OsString]) -> Header {
+    pub fn header(&self, pid: Pid, args: &[OsString]) -> Header {
         let program = args.first().map_or(&b""[..], |a| a.as_bytes());
         Header {
             creator: self.creator.clone().into_bytes(),
-            pid: u64::try_from(pid).ok(),
+            pid: u64::try_from(pid.0).ok(),
             cmd: command_line(program, args.iter().skip(1).map(|a| a.as_bytes())),
             // The reference has these lines in any case.
             desc: if self.caches.is_empty() {
@@ -102,7 +104,7 @@ pub struct Dumps {
 impl Dumps {
     /// Those of process `pid`, which runs `args`; the last part is `file`.
     #[must_use]
-    pub fn new(about: About, pid: i32, args: &[OsString], file: PathBuf) -> Dumps {
+    pub fn new(about: About, pid: Pid, args: &[OsString], file: PathBuf) -> Dumps {
         let header = about.header(pid, args);
         let writer = Writer::new(about.settings.write_options());
         let parts = Parts::new(file, about.settings.combine_dumps || about.settings.tree);
@@ -250,7 +252,7 @@ mod tests {
             settings,
             spare: folder.to_owned(),
         };
-        Dumps::new(about, 7, &["prog".into(), "a\nb\\".into()], folder.join("out"))
+        Dumps::new(about, Pid(7), &["prog".into(), "a\nb\\".into()], folder.join("out"))
     }
 
     /// What a thread finds that spends `n` in an anonymous function at 0x1000.

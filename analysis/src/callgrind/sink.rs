@@ -32,7 +32,7 @@ use grind_names::made::Registry;
 use grind_trace::follow;
 use grind_trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
 use grind_types::frames::FrameFunction;
-use grind_types::{Module, Query, fault};
+use grind_types::{Module, Pid, Query, Tid, fault};
 
 use super::code::Catalogue;
 use super::columns::Columns;
@@ -98,11 +98,11 @@ pub struct Recorder {
     simulated: Option<Simulated>,
     used: Option<Used>,
     spaces: HashMap<SpaceId, Space>,
-    processes: HashMap<i32, Process>,
+    processes: HashMap<Pid, Process>,
     dump_service: DumpService,
     made: Registry,
     /// What processes have asked to be skipped: programs that they execute inherit it.
-    skipped: HashMap<i32, Vec<Vec<u8>>>,
+    skipped: HashMap<Pid, Vec<Vec<u8>>>,
 }
 
 impl Recorder {
@@ -168,7 +168,7 @@ impl Sink for Recorder {
         space.maps.push_back(Mapped { known, modules: modules.into() });
     }
 
-    fn code_made(&mut self, pid: i32, moment: u32) {
+    fn code_made(&mut self, pid: Pid, moment: u32) {
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
@@ -180,7 +180,7 @@ impl Sink for Recorder {
         }
     }
 
-    fn frame_code(&mut self, pid: i32, code: u64, function: Option<FrameFunction>) {
+    fn frame_code(&mut self, pid: Pid, code: u64, function: Option<FrameFunction>) {
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let catalogue = p.catalogue.clone();
         p.codes.learn(code, function, &mut lock(&catalogue));
@@ -191,26 +191,27 @@ impl Sink for Recorder {
         self.spaces.insert(to, copy);
     }
 
-    fn image(&mut self, pid: i32, space: SpaceId) {
+    fn image(&mut self, pid: Pid, space: SpaceId) {
         let mut settings = self.settings.clone();
         settings.obj_skip.extend(self.skipped.get(&pid).cloned().unwrap_or_default());
         let catalogue = Catalogue::new(settings, self.names.clone()).with_made(self.made.clone(), pid);
         let mut process = Process::new(space, catalogue, self.columns, self.simulated.clone(), self.used.clone());
-        process.thread(pid, &self.config);
+        process.thread(Tid::main_of(pid), &self.config);
         if let Some(simulated) = &process.simulated {
             simulated.prefer_large_pages();
         }
         self.processes.insert(pid, process);
     }
 
-    fn moved(&mut self, pid: i32, space: SpaceId) {
+    fn moved(&mut self, pid: Pid, space: SpaceId) {
         if let Some(p) = self.processes.get_mut(&pid) {
             p.space = space;
         }
     }
 
-    fn forked(&mut self, parent: i32, tid: i32, child: i32) {
+    fn forked(&mut self, parent: Pid, tid: Tid, child: Pid) {
         let Some(p) = self.processes.get(&parent) else { return };
+        let first = Tid::main_of(child);
         let copy = lock(&p.catalogue).clone().with_made(self.made.clone(), child);
         let mut forked = Process {
             space: p.space,
@@ -238,7 +239,7 @@ impl Sink for Recorder {
             used: p.used.clone(),
         };
         if let Some(simulated) = &mut forked.simulated {
-            simulated.forked(tid, child);
+            simulated.forked(tid, first);
         }
         let thread = forked.threads.remove(&tid);
         for other in forked.threads.keys().copied().collect::<Vec<_>>() {
@@ -249,7 +250,7 @@ impl Sink for Recorder {
             thread.executions.clear();
             thread.calls.show_all();
             thread.idle = None;
-            forked.threads.insert(child, thread);
+            forked.threads.insert(first, thread);
         }
         if self.settings.tree {
             forked.zero(child, &self.dump_service);
@@ -260,7 +261,7 @@ impl Sink for Recorder {
         }
     }
 
-    fn records(&mut self, pid: i32, tid: i32, words: &[u32]) {
+    fn records(&mut self, pid: Pid, tid: Tid, words: &[u32]) {
         fault::point("records");
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let Some(space) = self.spaces.get(&p.space) else { return };
@@ -290,7 +291,7 @@ impl Sink for Recorder {
         }
     }
 
-    fn system_call(&mut self, pid: i32, tid: i32, call: &SystemCall) {
+    fn system_call(&mut self, pid: Pid, tid: Tid, call: &SystemCall) {
         let Some(unit) = self.settings.collect_systime else { return };
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let catalogue = p.catalogue.clone();
@@ -334,7 +335,7 @@ impl Sink for Recorder {
         }
     }
 
-    fn corrected(&mut self, pid: i32, tid: i32, block: u32, counted: usize, executed: usize) {
+    fn corrected(&mut self, pid: Pid, tid: Tid, block: u32, counted: usize, executed: usize) {
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let Some(space) = self.spaces.get(&p.space) else { return };
         let catalogue = p.catalogue.clone();
@@ -370,7 +371,7 @@ impl Sink for Recorder {
         }
     }
 
-    fn signal_begins(&mut self, pid: i32, tid: i32, handler: &Handler) {
+    fn signal_begins(&mut self, pid: Pid, tid: Tid, handler: &Handler) {
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
@@ -389,18 +390,18 @@ impl Sink for Recorder {
         }
     }
 
-    fn requests_wait(&mut self, pid: i32, tid: i32) -> bool {
+    fn requests_wait(&mut self, pid: Pid, tid: Tid) -> bool {
         let t = self.processes.get(&pid).and_then(|p| p.threads.get(&tid));
         t.is_some_and(|t| t.calls.has_request())
     }
 
-    fn serve_requests(&mut self, pid: i32, tid: i32) {
+    fn serve_requests(&mut self, pid: Pid, tid: Tid) {
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let catalogue = p.catalogue.clone();
         p.requests(pid, tid, &mut lock(&catalogue), &self.dump_service);
     }
 
-    fn signal_ends(&mut self, pid: i32, tid: i32) {
+    fn signal_ends(&mut self, pid: Pid, tid: Tid) {
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
@@ -415,7 +416,7 @@ impl Sink for Recorder {
         }
     }
 
-    fn recording(&mut self, pid: i32, tid: i32, on: bool) {
+    fn recording(&mut self, pid: Pid, tid: Tid, on: bool) {
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
@@ -442,7 +443,7 @@ impl Sink for Recorder {
         }
     }
 
-    fn stands(&mut self, pid: i32, tid: i32, frames: &[NativeFrame]) {
+    fn stands(&mut self, pid: Pid, tid: Tid, frames: &[NativeFrame]) {
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let Some(space) = self.spaces.get(&p.space) else { return };
         let catalogue = p.catalogue.clone();
@@ -461,12 +462,12 @@ impl Sink for Recorder {
         }
     }
 
-    fn asked(&mut self, pid: i32, tid: i32, ask: &Query) {
+    fn asked(&mut self, pid: Pid, tid: Option<Tid>, ask: &Query) {
         let Some(p) = self.processes.get_mut(&pid) else { return };
         match ask {
             Query::Dump(words) => {
                 let trigger = match words {
-                    Some(words) if tid == 0 => Trigger::Command(words.clone()),
+                    Some(words) if tid.is_none() => Trigger::Command(words.clone()),
                     words => Trigger::Request(words.clone()),
                 };
                 let catalogue = p.catalogue.clone();
@@ -474,11 +475,13 @@ impl Sink for Recorder {
             }
             Query::Zero => p.zero(pid, &self.dump_service),
             Query::ToggleCollect => {
+                let Some(tid) = tid else { return };
                 let t = p.thread(tid, &self.config);
                 t.calls.toggle_collect(&t.now);
             }
             Query::Collect(on) => {
                 p.collects = Some(*on);
+                let Some(tid) = tid else { return };
                 let t = p.thread(tid, &self.config);
                 t.calls.collect(*on, &t.now);
             }
@@ -500,26 +503,26 @@ impl Sink for Recorder {
         }
     }
 
-    fn caught_up(&mut self, pid: i32, tid: i32, book: &follow::Book, calls: &follow::Calls) {
+    fn caught_up(&mut self, pid: Pid, tid: Tid, book: &follow::Book, calls: &follow::Calls) {
         self.pull_stack_followed(pid, tid, book, calls);
     }
 
-    fn goes_on(&mut self, pid: i32, tid: i32, made: Option<u32>, all: bool) -> Option<follow::Calls> {
+    fn goes_on(&mut self, pid: Pid, tid: Tid, made: Option<u32>, all: bool) -> Option<follow::Calls> {
         self.show_followed(pid, tid, made, all)
     }
 
-    fn runs(&mut self, pid: i32, tid: i32, _book: &follow::Book, pc: u64) -> Option<follow::CallContext> {
+    fn runs(&mut self, pid: Pid, tid: Tid, _book: &follow::Book, pc: u64) -> Option<follow::CallContext> {
         self.call_context_of(pid, tid, pc)
     }
 
-    fn has_counted(&mut self, pid: i32, tid: i32, pc: u64) {
+    fn has_counted(&mut self, pid: Pid, tid: Tid, pc: u64) {
         self.count_once(pid, tid, pc);
     }
 
     fn transfer(
         &mut self,
-        pid: i32,
-        tid: i32,
+        pid: Pid,
+        tid: Tid,
         _book: &follow::Book,
         told: u32,
         target: u64,
@@ -532,7 +535,7 @@ impl Sink for Recorder {
         self.dump_service.incomplete(&broken::first(what));
     }
 
-    fn recorded(&mut self, pid: i32, tid: i32, names: &follow::Names, words: &[u32]) {
+    fn recorded(&mut self, pid: Pid, tid: Tid, names: &follow::Names, words: &[u32]) {
         if self.columns.simulated() {
             self.follow_misses(pid, tid, names, words);
         } else {
@@ -540,11 +543,11 @@ impl Sink for Recorder {
         }
     }
 
-    fn counted(&mut self, pid: i32, tid: i32, book: &follow::Book, counts: &follow::Counts) {
+    fn counted(&mut self, pid: Pid, tid: Tid, book: &follow::Book, counts: &follow::Counts) {
         self.take_counts(pid, tid, book, counts);
     }
 
-    fn thread_ended(&mut self, pid: i32, tid: i32) {
+    fn thread_ended(&mut self, pid: Pid, tid: Tid) {
         if let Some(p) = self.processes.get_mut(&pid) {
             p.end_thread(tid);
             if let Some(simulated) = &mut p.simulated {
@@ -553,7 +556,7 @@ impl Sink for Recorder {
         }
     }
 
-    fn process_ended(&mut self, pid: i32) {
+    fn process_ended(&mut self, pid: Pid) {
         let Some(mut p) = self.processes.remove(&pid) else { return };
         let catalogue = p.catalogue.clone();
         // What panics here costs itself alone; the panic goes on when the rest has been written.

@@ -12,6 +12,7 @@ use cg_sim::beyond::{Answer, Request};
 use cg_sim::context::{ContextBeyond, ContextLastLevel};
 use cg_sim::usage::Level;
 use grind_trace::{CONTEXT_SITE, CONTEXT_WORDS, LINE_LOADED, LINE_REUSED, LINE_WORDS, Site, SiteKind};
+use grind_types::Tid;
 
 use super::{BeyondFirst, Finding, Found, HotKind, Process, Sites, accesses, missed_object, misses, word};
 use crate::contexts::Reuse;
@@ -72,14 +73,14 @@ pub(super) struct Contexts {
     last_level: Last,
     /// Index of the context that a thread changed to last.
     last: u32,
-    threads: HashMap<i32, Own>,
+    threads: HashMap<Tid, Own>,
     /// Reuses by finder and owner, in the first levels and in the last.
     reuse: [HashMap<(u32, u32), u64>; 2],
 }
 
 impl Contexts {
     /// All is in context 0 so far.
-    pub(super) fn new(beyond: BeyondFirst, threads: &HashSet<i32>) -> Self {
+    pub(super) fn new(beyond: BeyondFirst, threads: &HashSet<Tid>) -> Self {
         Self {
             books: vec![Book { context: 0, sites: HashMap::new() }],
             index: HashMap::from([(0, 0)]),
@@ -95,12 +96,12 @@ impl Contexts {
     }
 
     /// Keeps only what a child has that thread `tid` has created.
-    pub(super) fn forked(&mut self, tid: i32, child: i32) {
+    pub(super) fn forked(&mut self, tid: Tid, child: Tid) {
         let thread = self.threads.remove(&tid);
         self.threads.clear();
         self.threads.extend(thread.map(|t| (child, t)));
         if let Last::Deep(levels) = &mut self.last_level {
-            levels.levels().forked(tid, child);
+            levels.levels().forked(tid.0, child.0);
         }
     }
 
@@ -110,10 +111,10 @@ impl Contexts {
         self.reuse.iter_mut().for_each(HashMap::clear);
     }
 
-    pub(super) fn thread_ended(&mut self, tid: i32) {
+    pub(super) fn thread_ended(&mut self, tid: Tid) {
         self.threads.remove(&tid);
         if let Last::Deep(levels) = &mut self.last_level {
-            levels.levels().ended(tid);
+            levels.levels().ended(tid.0);
         }
     }
 
@@ -127,7 +128,7 @@ impl Contexts {
     }
 
     /// Thread `tid` is in `context` from here on. `began`: nothing of it has been seen before.
-    fn change(&mut self, tid: i32, context: u64, began: bool) {
+    fn change(&mut self, tid: Tid, context: u64, began: bool) {
         let to = self.index_of(context);
         let Some(own) = self.threads.get_mut(&tid) else { return };
         if own.context == to {
@@ -161,12 +162,12 @@ impl Contexts {
 }
 
 /// What `tid` has recorded, of a process that has contexts.
-pub(super) fn records(p: &mut Process, sites: &Sites, tid: i32, words: &[u32]) {
+pub(super) fn records(p: &mut Process, sites: &Sites, tid: Tid, words: &[u32]) {
     let Some(contexts) = &mut p.contexts else { return };
     let mut began = !contexts.threads.contains_key(&tid);
     contexts.threads.entry(tid).or_default();
     if let Last::Deep(levels) = &mut contexts.last_level {
-        levels.levels().run(tid);
+        levels.levels().run(tid.0);
     }
     let mut rest = words;
     while let Some((&site, operands)) = rest.split_first() {

@@ -14,6 +14,7 @@ use cg_sim::{Geometries, Level1, Port};
 use grind_trace::every::repeated::elements;
 use grind_trace::every::{Told, Touched, members};
 use grind_trace::{CONTEXT_SITE, CONTEXT_WORDS, Done, Site, SiteKind, Target};
+use grind_types::Tid;
 
 use super::{BeyondFirst, Nobody, Process, Sites, accesses, missed_object};
 use crate::counts::EventCounts;
@@ -73,7 +74,7 @@ pub(super) struct Every {
     /// Bytes of the widest access.
     most: u16,
     line_bits: u32,
-    threads: HashMap<i32, Thread>,
+    threads: HashMap<Tid, Thread>,
     tallies: Tallies,
 }
 
@@ -88,7 +89,7 @@ impl Every {
     }
 
     /// Keeps only what a child has that thread `tid` has created.
-    pub(super) fn forked(&mut self, tid: i32, child: i32) {
+    pub(super) fn forked(&mut self, tid: Tid, child: Tid) {
         let thread = self.threads.remove(&tid);
         self.threads.clear();
         self.threads.extend(thread.map(|t| (child, t)));
@@ -101,7 +102,7 @@ impl Every {
         self.sharing.iter_mut().for_each(|sharing| sharing.forget());
     }
 
-    pub(super) fn thread_born(&mut self, tid: i32) {
+    pub(super) fn thread_born(&mut self, tid: Tid) {
         self.sharing.iter_mut().for_each(|sharing| sharing.born(tid));
     }
 
@@ -110,7 +111,7 @@ impl Every {
         self.sharing.iter_mut().for_each(|sharing| sharing.look_again());
     }
 
-    pub(super) fn thread_ended(&mut self, tid: i32) {
+    pub(super) fn thread_ended(&mut self, tid: Tid) {
         self.threads.remove(&tid);
         self.sharing.iter_mut().for_each(|sharing| sharing.ended(tid));
     }
@@ -181,7 +182,7 @@ impl Thread {
 }
 
 /// What `tid` has recorded.
-pub(super) fn records(p: &mut Process, sites: &Sites, tid: i32, words: &[u32]) {
+pub(super) fn records(p: &mut Process, sites: &Sites, tid: Tid, words: &[u32]) {
     let Some(mut every) = p.every.take() else { return };
     every.tallies.resize(sites.all.len());
     let mut thread = every.threads.remove(&tid).unwrap_or_else(|| Thread::new(every.caches.as_ref()));
@@ -191,7 +192,7 @@ pub(super) fn records(p: &mut Process, sites: &Sites, tid: i32, words: &[u32]) {
         BeyondFirst::Nothing => go_through(p, &mut every, &mut thread, sites, &mut Nobody, from),
         BeyondFirst::Plain(last_level) => go_through(p, &mut every, &mut thread, sites, last_level, from),
         BeyondFirst::Deep(levels) => {
-            levels.run(tid);
+            levels.run(tid.0);
             p.second.resize(if levels.second() { sites.hot.len() } else { 0 }, 0);
             go_through(p, &mut every, &mut thread, sites, &mut **levels, from);
         }
@@ -204,7 +205,7 @@ pub(super) fn records(p: &mut Process, sites: &Sites, tid: i32, words: &[u32]) {
 /// What a thread has recorded.
 #[derive(Clone, Copy)]
 struct From<'a> {
-    tid: i32,
+    tid: Tid,
     words: &'a [u32],
 }
 

@@ -14,7 +14,7 @@ use std::process::Command;
 use grind_isa::cpuid::CpuModel;
 use grind_session::{Beside, Exit, Instrumentation, Notice, ProcessReport, Program, Session, Settings};
 use grind_trace::{Block, CallTrace, EveryAccess, FirstLevel, Handler, Sink, Site, SpaceId, Special, TraceSettings};
-use grind_types::{Module, Query};
+use grind_types::{Module, Pid, Query, Tid};
 
 use cg_format::callgrind::{Site as Place, laws, read_profile};
 use cg_sim::{Geometries, Geometry};
@@ -32,25 +32,25 @@ struct Driver {
 }
 
 impl Session for Driver {
-    fn follow_exec(&mut self, _: i32, _: &Path, _: &[OsString]) -> bool {
+    fn follow_exec(&mut self, _: Pid, _: &Path, _: &[OsString]) -> bool {
         false
     }
-    fn image_started(&mut self, pid: i32, _: i32, _: &Path, args: &[OsString]) {
+    fn image_started(&mut self, pid: Pid, _: Option<Pid>, _: &Path, args: &[OsString]) {
         self.dump_service.begin(pid, args, self.dir.join(format!("out.{pid}")));
     }
-    fn forked(&mut self, _: i32, child: i32) {
+    fn forked(&mut self, _: Pid, child: Pid) {
         self.dump_service.begin(child, &[], self.dir.join(format!("out.{child}")));
     }
     fn process_ends(&mut self, _: &ProcessReport<'_>) {}
     fn boundaries(&mut self, module: &Module) -> Vec<u64> {
         self.boundaries.of(module)
     }
-    fn client_print(&mut self, _: i32, _: &[u8]) {}
-    fn redundant_instrumentation(&mut self, _: i32, _: Instrumentation) {}
+    fn client_print(&mut self, _: Pid, _: &[u8]) {}
+    fn redundant_instrumentation(&mut self, _: Pid, _: Instrumentation) {}
     fn tool_name(&self) -> &str {
         "callgrind"
     }
-    fn notice(&mut self, _: i32, notice: Notice) {
+    fn notice(&mut self, _: Pid, notice: Notice) {
         panic!("{notice:?}");
     }
 }
@@ -73,23 +73,23 @@ impl Sink for Both {
         blocks(space: SpaceId, blocks: &[Block]);
         mapped(space: SpaceId, modules: &[Module]);
         space_copied(from: SpaceId, to: SpaceId);
-        image(pid: i32, space: SpaceId);
-        moved(pid: i32, space: SpaceId);
-        forked(parent: i32, tid: i32, child: i32);
-        records(pid: i32, tid: i32, words: &[u32]);
-        asked(pid: i32, tid: i32, ask: &Query);
-        corrected(pid: i32, tid: i32, block: u32, counted: usize, executed: usize);
-        signal_begins(pid: i32, tid: i32, handler: &Handler);
-        signal_ends(pid: i32, tid: i32);
-        recording(pid: i32, tid: i32, on: bool);
-        thread_ended(pid: i32, tid: i32);
-        process_ended(pid: i32);
+        image(pid: Pid, space: SpaceId);
+        moved(pid: Pid, space: SpaceId);
+        forked(parent: Pid, tid: Tid, child: Pid);
+        records(pid: Pid, tid: Tid, words: &[u32]);
+        asked(pid: Pid, tid: Option<Tid>, ask: &Query);
+        corrected(pid: Pid, tid: Tid, block: u32, counted: usize, executed: usize);
+        signal_begins(pid: Pid, tid: Tid, handler: &Handler);
+        signal_ends(pid: Pid, tid: Tid);
+        recording(pid: Pid, tid: Tid, on: bool);
+        thread_ended(pid: Pid, tid: Tid);
+        process_ended(pid: Pid);
     }
 }
 
 /// What the parts of process `pid` in `dir` tell, all together; every part keeps the rule that what a function that nobody
 /// calls twice at a time costs is its own costs and those of its calls.
-fn written(dir: &Path, pid: i32) -> Found {
+fn written(dir: &Path, pid: Pid) -> Found {
     let mut found = Found::default();
     let name = format!("out.{pid}");
     let mut parts = 0;

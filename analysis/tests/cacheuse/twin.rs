@@ -10,7 +10,7 @@ use cg_calls::{ArcId, Calls, Config, CounterKey, JumpKind, RootChange, SiteId, S
 use grind_analysis::callgrind::code::{Catalogue, Origin};
 use grind_analysis::callgrind::settings::Settings;
 use grind_trace::{Block, Done, Handler, Sink, Site, SiteKind, SpaceId, Special, Target, Transfer};
-use grind_types::{Module, Query};
+use grind_types::{Module, Pid, Query, Tid};
 
 /// AcCost1, SpLoss1, AcCost2, SpLoss2.
 pub(crate) type Costs = [i64; 4];
@@ -120,7 +120,7 @@ struct Process {
     catalogue: Catalogue,
     /// The model's numbers of sites that transfer control.
     sites: Vec<SiteId>,
-    threads: HashMap<i32, Thread>,
+    threads: HashMap<Tid, Thread>,
     ll: Cache,
     owners: Vec<Owner>,
     roots: Vec<Root>,
@@ -143,8 +143,8 @@ pub(crate) struct Twin {
     settings: Settings,
     shapes: [Shape; 3],
     spaces: HashMap<SpaceId, Space>,
-    processes: HashMap<i32, Process>,
-    pub(crate) found: Arc<Mutex<HashMap<i32, Found>>>,
+    processes: HashMap<Pid, Process>,
+    pub(crate) found: Arc<Mutex<HashMap<Pid, Found>>>,
 }
 
 impl Twin {
@@ -164,7 +164,7 @@ fn word(low: u32, high: u32) -> u64 {
 }
 
 impl Process {
-    fn thread(&mut self, tid: i32, config: &Config, shapes: [Shape; 3]) {
+    fn thread(&mut self, tid: Tid, config: &Config, shapes: [Shape; 3]) {
         let roots = &mut self.roots;
         self.threads.entry(tid).or_insert_with(|| {
             roots.push(Root { costs: [0; 4] });
@@ -200,13 +200,13 @@ impl Process {
         }
     }
 
-    fn arc_name(&mut self, tid: i32, arc: ArcId) -> (u64, u64) {
+    fn arc_name(&mut self, tid: Tid, arc: ArcId) -> (u64, u64) {
         let (_, site, target, _) = self.threads[&tid].calls.describe_arc(arc);
         (cg_calls::Code::site(&mut self.catalogue, site).addr, target)
     }
 
     /// What has happened to the thread's root.
-    fn roots_changed(&mut self, tid: i32) {
+    fn roots_changed(&mut self, tid: Tid) {
         let changes = self.threads.get_mut(&tid).unwrap().calls.changes();
         for change in changes.root {
             let root = self.threads[&tid].root;
@@ -249,7 +249,7 @@ impl Process {
         }
     }
 
-    fn owner(&mut self, tid: i32, address: u64) -> usize {
+    fn owner(&mut self, tid: Tid, address: u64) -> usize {
         let t = self.threads.get_mut(&tid).unwrap();
         let spot = t.calls.spot(0);
         let address = match t.calls.describe_spot(spot) {
@@ -271,7 +271,7 @@ impl Process {
         self.owners.len() - 1
     }
 
-    fn access(&mut self, tid: i32, instruction: u64, port: usize, addr: u64, size: u64, count: i64) {
+    fn access(&mut self, tid: Tid, instruction: u64, port: usize, addr: u64, size: u64, count: i64) {
         let collecting = self.threads[&tid].calls.collecting();
         let line_size = self.ll.size;
         for number in addr / line_size..=(addr + size - 1) / line_size {
@@ -298,7 +298,7 @@ impl Process {
         }
     }
 
-    fn flush_thread(&mut self, tid: i32, shapes: [Shape; 3]) {
+    fn flush_thread(&mut self, tid: Tid, shapes: [Shape; 3]) {
         let t = self.threads.get_mut(&tid).unwrap();
         self.collecting = t.calls.collecting();
         let new = [Cache::new(shapes[1]), Cache::new(shapes[0])];
@@ -315,7 +315,7 @@ impl Process {
         }
     }
 
-    fn end_thread(&mut self, tid: i32, shapes: [Shape; 3]) {
+    fn end_thread(&mut self, tid: Tid, shapes: [Shape; 3]) {
         if self.threads.contains_key(&tid) {
             self.flush_thread(tid, shapes);
             self.threads.get_mut(&tid).unwrap().calls.end(&[0]);
@@ -329,7 +329,7 @@ impl Process {
         self.roots.iter_mut().for_each(|r| r.costs = [0; 4]);
     }
 
-    fn record(&mut self, tid: i32, space: &Space, number: u32, record: &[u32]) {
+    fn record(&mut self, tid: Tid, space: &Space, number: u32, record: &[u32]) {
         let site = space.sites[number as usize];
         let addr = site.addr.0;
         let register = |n: usize| word(record[n], record[n + 1]);
@@ -417,7 +417,7 @@ impl Sink for Twin {
         let copy = self.spaces.get(&from).cloned().unwrap_or_default();
         self.spaces.insert(to, copy);
     }
-    fn image(&mut self, pid: i32, space: SpaceId) {
+    fn image(&mut self, pid: Pid, space: SpaceId) {
         let catalogue = Catalogue::new(self.settings.clone(), grind_symbols::Options::default());
         let mut process = Process {
             space,
@@ -433,25 +433,25 @@ impl Sink for Twin {
             collecting: true,
         };
         process.catalogue.counters.add_at(0, []);
-        process.thread(pid, &self.config(), self.shapes);
+        process.thread(Tid::main_of(pid), &self.config(), self.shapes);
         self.processes.insert(pid, process);
     }
-    fn moved(&mut self, pid: i32, space: SpaceId) {
+    fn moved(&mut self, pid: Pid, space: SpaceId) {
         self.processes.get_mut(&pid).unwrap().space = space;
     }
-    fn forked(&mut self, parent: i32, tid: i32, child: i32) {
+    fn forked(&mut self, parent: Pid, tid: Tid, child: Pid) {
         let mut copy = self.processes[&parent].clone();
         let mut thread = copy.threads.remove(&tid).unwrap();
         for other in copy.threads.keys().copied().collect::<Vec<_>>() {
             copy.end_thread(other, self.shapes);
         }
         thread.executions.clear();
-        copy.threads.insert(child, thread);
+        copy.threads.insert(Tid::main_of(child), thread);
         // Parts that were written before are the parent's.
         copy.dumped = Found::default();
         self.processes.insert(child, copy);
     }
-    fn records(&mut self, pid: i32, tid: i32, words: &[u32]) {
+    fn records(&mut self, pid: Pid, tid: Tid, words: &[u32]) {
         let config = self.config();
         let p = self.processes.get_mut(&pid).unwrap();
         let space = &self.spaces[&p.space];
@@ -464,7 +464,7 @@ impl Sink for Twin {
             rest = after;
         }
     }
-    fn asked(&mut self, pid: i32, tid: i32, ask: &Query) {
+    fn asked(&mut self, pid: Pid, tid: Option<Tid>, ask: &Query) {
         let config = self.config();
         let p = self.processes.get_mut(&pid).unwrap();
         match ask {
@@ -474,13 +474,14 @@ impl Sink for Twin {
                 p.roots.iter_mut().for_each(|r| r.costs = [0; 4]);
             }
             Query::ToggleCollect => {
+                let tid = tid.unwrap();
                 p.thread(tid, &config, self.shapes);
                 p.threads.get_mut(&tid).unwrap().calls.toggle_collect(&[0]);
             }
             Query::Look | Query::Peek | Query::Collect(_) | Query::SkipObject(_) | Query::Describe(_) => {}
         }
     }
-    fn signal_begins(&mut self, pid: i32, tid: i32, handler: &Handler) {
+    fn signal_begins(&mut self, pid: Pid, tid: Tid, handler: &Handler) {
         let p = self.processes.get_mut(&pid).unwrap();
         p.pull_stack(&self.spaces[&p.space]);
         let t = p.threads.get_mut(&tid).unwrap();
@@ -488,12 +489,12 @@ impl Sink for Twin {
             t.calls.signal_enter(&mut p.catalogue, handler.addr.0, handler.sp, handler.stack.clone(), &[0]);
         }
     }
-    fn signal_ends(&mut self, pid: i32, tid: i32) {
+    fn signal_ends(&mut self, pid: Pid, tid: Tid) {
         if let Some(t) = self.processes.get_mut(&pid).and_then(|p| p.threads.get_mut(&tid)) {
             t.calls.signal_leave(&[0]);
         }
     }
-    fn recording(&mut self, pid: i32, tid: i32, on: bool) {
+    fn recording(&mut self, pid: Pid, tid: Tid, on: bool) {
         let config = self.config();
         let p = self.processes.get_mut(&pid).unwrap();
         p.thread(tid, &config, self.shapes);
@@ -510,10 +511,10 @@ impl Sink for Twin {
             }
         }
     }
-    fn thread_ended(&mut self, pid: i32, tid: i32) {
+    fn thread_ended(&mut self, pid: Pid, tid: Tid) {
         self.processes.get_mut(&pid).unwrap().end_thread(tid, self.shapes);
     }
-    fn process_ended(&mut self, pid: i32) {
+    fn process_ended(&mut self, pid: Pid) {
         let Some(mut p) = self.processes.remove(&pid) else { return };
         for tid in p.threads.keys().copied().collect::<Vec<_>>() {
             p.end_thread(tid, self.shapes);

@@ -2,8 +2,10 @@
 //! fraction of what they cost across processors. As soon as there is a second thread, or the guest asks about processors,
 //! everybody is free again, and the guest sees what it would have seen.
 
+use grind_types::Tid;
+
 use nix::sched::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
-use nix::unistd::Pid;
+use nix::unistd;
 
 use super::Dispatcher;
 
@@ -14,7 +16,7 @@ pub(super) enum Pin {
     #[default]
     Free,
     /// This thread of the guest; it and grind had these processors before.
-    Together { tid: i32, guest: Box<CpuSet>, grind: Box<CpuSet> },
+    Together { tid: Tid, guest: Box<CpuSet>, grind: Box<CpuSet> },
     /// Not any more: the guest has its own ideas about processors.
     Never,
 }
@@ -29,7 +31,7 @@ impl Pin {
         let count = |set: &CpuSet| (0..CpuSet::count()).filter(|&cpu| set.is_set(cpu).unwrap_or(false)).count();
         match self {
             Self::Together { grind, .. } => count(grind),
-            Self::Free | Self::Never => sched_getaffinity(Pid::from_raw(0)).map_or(1, |set| count(&set)),
+            Self::Free | Self::Never => sched_getaffinity(unistd::Pid::from_raw(0)).map_or(1, |set| count(&set)),
         }
     }
 }
@@ -48,9 +50,9 @@ impl Dispatcher<'_> {
         }
     }
 
-    fn pin_together(&mut self, tid: i32) {
-        let me = Pid::from_raw(0);
-        let them = Pid::from_raw(tid);
+    fn pin_together(&mut self, tid: Tid) {
+        let me = unistd::Pid::from_raw(0);
+        let them = unistd::Pid::from_raw(tid.0);
         let (Ok(guest), Ok(grind), Ok(here)) = (sched_getaffinity(them), sched_getaffinity(me), sched_getcpu()) else {
             return;
         };
@@ -67,18 +69,18 @@ impl Dispatcher<'_> {
     }
 
     /// Lets grind go to where its only thread, which is returned, is not. `None`: there is no such place.
-    pub(super) fn step_aside(&mut self) -> Option<i32> {
+    pub(super) fn step_aside(&mut self) -> Option<Tid> {
         let Pin::Together { tid, grind, .. } = &self.pin else { return None };
         let mut others = **grind;
         others.unset(sched_getcpu().ok()?).ok()?;
-        sched_setaffinity(Pid::from_raw(0), &others).ok().map(|()| *tid)
+        sched_setaffinity(unistd::Pid::from_raw(0), &others).ok().map(|()| *tid)
     }
 
     /// Lets grind go back to where the program is.
     pub(super) fn step_back(&mut self) {
         let Pin::Together { tid, .. } = &self.pin else { return };
-        if let Ok(there) = sched_getaffinity(Pid::from_raw(*tid)) {
-            let _ = sched_setaffinity(Pid::from_raw(0), &there);
+        if let Ok(there) = sched_getaffinity(unistd::Pid::from_raw(tid.0)) {
+            let _ = sched_setaffinity(unistd::Pid::from_raw(0), &there);
         }
     }
 
@@ -86,8 +88,8 @@ impl Dispatcher<'_> {
     pub(super) fn unpin(&mut self) {
         self.beside_no_more();
         if let Pin::Together { tid, guest, grind } = std::mem::take(&mut self.pin) {
-            let _ = sched_setaffinity(Pid::from_raw(tid), &guest);
-            let _ = sched_setaffinity(Pid::from_raw(0), &grind);
+            let _ = sched_setaffinity(unistd::Pid::from_raw(tid.0), &guest);
+            let _ = sched_setaffinity(unistd::Pid::from_raw(0), &grind);
         }
     }
 

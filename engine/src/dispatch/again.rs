@@ -13,6 +13,7 @@
 use grind_guest::process::Interrupted;
 use grind_guest::recover::{self, CachePosition};
 use grind_ptrace::{Regs, Stopped};
+use grind_types::Tid;
 use nix::libc;
 
 use super::Dispatcher;
@@ -43,7 +44,7 @@ pub(super) fn interrupted(regs: &Regs, limited: bool) -> bool {
 }
 
 /// Whether `tid` ignores `signal`, of its own accord or because everybody does.
-pub(super) fn ignored(tid: i32, signal: i32) -> bool {
+pub(super) fn ignored(tid: Tid, signal: i32) -> bool {
     let status = Status::of(tid);
     // The first process of a namespace is not even killed.
     let default = if status.id("NStgid") == Some(1) { !0 } else { IGNORED_BY_DEFAULT };
@@ -53,14 +54,14 @@ pub(super) fn ignored(tid: i32, signal: i32) -> bool {
 
 impl Dispatcher<'_> {
     /// Thread `tid` is going to make its call again, which the kernel would have made again, too.
-    pub(super) fn interrupted_by_us(&mut self, tid: i32, call: Interrupted) {
+    pub(super) fn interrupted_by_us(&mut self, tid: Tid, call: Interrupted) {
         if let Some(th) = self.threads.get_mut(&tid) {
             th.interrupted = Some(call);
         }
     }
 
     /// The stop that is being dealt with changes nothing about that.
-    pub(super) fn still_interrupted(&mut self, tid: i32) {
+    pub(super) fn still_interrupted(&mut self, tid: Tid) {
         if let (Some(th), Some(call)) = (self.threads.get_mut(&tid), self.was_interrupted) {
             th.interrupted = Some(call);
         }
@@ -96,7 +97,7 @@ impl Dispatcher<'_> {
 
     /// `tid` has made a call, whose number is in `orig_rax` again, that was interrupted, but not stopped for a signal since. Whether it
     /// is to be made again, since it was for one that another thread has taken.
-    pub(super) fn interrupted_for_another(&mut self, tid: i32, regs: &Regs) -> bool {
+    pub(super) fn interrupted_for_another(&mut self, tid: Tid, regs: &Regs) -> bool {
         let job_controlled = self.threads.get_mut(&tid).is_some_and(|th| std::mem::take(&mut th.job_controlled));
         // A filter may answer for the kernel, again and again.
         !job_controlled && interrupted(regs, false) && !Status::of(tid).is_confined()

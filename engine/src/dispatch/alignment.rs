@@ -2,6 +2,7 @@
 //! fault where it writes them: such an instruction runs without the check, for one step. The guest's own accesses keep it.
 
 use grind_ptrace::{How, Regs, Stop, Stopped};
+use grind_types::Tid;
 use iced_x86::{Decoder, DecoderOptions, Register};
 use nix::libc;
 
@@ -15,7 +16,7 @@ const BUS_ADRALN: i32 = 1;
 
 impl Dispatcher<'_> {
     /// Whether `tid` has got a signal because an access of emitted code's own is not aligned.
-    pub(super) fn is_unaligned_record(&self, tid: i32, info: &libc::siginfo_t, regs: &Regs) -> bool {
+    pub(super) fn is_unaligned_record(&self, tid: Tid, info: &libc::siginfo_t, regs: &Regs) -> bool {
         if info.si_signo != libc::SIGBUS || info.si_code != BUS_ADRALN || regs.eflags & AC == 0 {
             return false;
         }

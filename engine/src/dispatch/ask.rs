@@ -12,8 +12,8 @@ use grind_guest::recover::{self, CachePosition};
 use grind_guest::slots::{SlotId, SlotPool};
 use grind_ptrace::{self as tracee, Regs, Stop, Stopped, Wait};
 use grind_session::{ControlRequest, Exit, Instrumentation, Wanted};
-use grind_types::Query;
 use grind_types::subject;
+use grind_types::{Pid, Query, Tid};
 use nix::libc;
 
 use super::Dispatcher;
@@ -32,7 +32,7 @@ pub(super) struct Uncollected {
 /// A process that stands still.
 #[derive(Debug)]
 pub(super) struct Standstill {
-    pid: i32,
+    pid: Pid,
     /// Threads that want to ask something themselves.
     waiting: Vec<Stopped>,
 }
@@ -42,8 +42,13 @@ pub(super) struct Standstill {
 pub(super) enum Held {
     /// As it has stopped.
     As(Stopped, Stop),
-    /// On its way, its registers the guest's; this is its address.
-    At(Stopped, u64),
+    /// On its way, its registers the guest's.
+    At {
+        /// The thread.
+        thread: Stopped,
+        /// The program's address that it is at.
+        pc: u64,
+    },
 }
 
 /// Adds what a slot has counted to `sum`, but for what is not collected.
@@ -91,7 +96,7 @@ impl Dispatcher<'_> {
         while let Some(ControlRequest { pid, what }) = self.session.control_request() {
             log::debug!(target: subject::REQUEST, "from outside, for process {pid}: {what:?}");
             match what {
-                Wanted::Query(ask) => self.ask(pid, 0, &ask),
+                Wanted::Query(ask) => self.ask(pid, None, &ask),
                 Wanted::Peek => self.peek(pid),
                 Wanted::Detach => self.leave_soon(pid),
                 Wanted::Collection(on) => self.collect_soon(pid, on),
@@ -100,7 +105,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    fn instrument_from_outside(&mut self, pid: i32, on: bool) {
+    fn instrument_from_outside(&mut self, pid: Pid, on: bool) {
         let Some(p) = self.processes.get_mut(&pid).filter(|p| p.counting != on) else { return };
         p.counting = on;
         for tid in p.threads.clone() {
@@ -124,8 +129,8 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Has the sink and the session answer a question about `pid`. Thread `tid` (0: none) asks and stands still already.
-    pub(super) fn ask(&mut self, pid: i32, tid: i32, ask: &Query) {
+    /// Has the sink and the session answer a question about `pid`. Thread `tid`, if any, asks and stands still already.
+    pub(super) fn ask(&mut self, pid: Pid, tid: Option<Tid>, ask: &Query) {
         let held = self.stand_still_collected(pid, tid);
         if let Some(trace_channel) = self.trace_channel.as_ref().filter(|_| self.processes.contains_key(&pid)) {
             trace_channel.asked(pid, tid, ask);
@@ -136,7 +141,7 @@ impl Dispatcher<'_> {
     }
 
     /// Makes all threads of `pid` stand still, but for `asking`, which does, and hands over what they have recorded and counted.
-    pub(super) fn stand_still_collected(&mut self, pid: i32, asking: i32) -> Vec<Held> {
+    pub(super) fn stand_still_collected(&mut self, pid: Pid, asking: Option<Tid>) -> Vec<Held> {
         let held = self.stand_still(pid, asking);
         for thread in self.processes.get(&pid).map(|p| p.threads.clone()).unwrap_or_default() {
             self.drain_thread(thread);
@@ -146,11 +151,11 @@ impl Dispatcher<'_> {
     }
 
     /// Makes all threads of `pid` stand still, but for `asking`, which does.
-    pub(super) fn stand_still(&mut self, pid: i32, asking: i32) -> Vec<Held> {
+    pub(super) fn stand_still(&mut self, pid: Pid, asking: Option<Tid>) -> Vec<Held> {
         self.standstill = Some(Standstill { pid, waiting: Vec::new() });
         let Some(p) = self.processes.get(&pid) else { return Vec::new() };
-        let running = |tid: &i32| *tid != asking && self.threads.get(tid).is_some_and(|th| !th.folded);
-        let tids: Vec<i32> = p.threads.iter().copied().filter(running).collect();
+        let running = |tid: &Tid| Some(*tid) != asking && self.threads.get(tid).is_some_and(|th| !th.folded);
+        let tids: Vec<Tid> = p.threads.iter().copied().filter(running).collect();
         for &tid in &tids {
             tracee::interrupt(tid);
         }
@@ -159,10 +164,10 @@ impl Dispatcher<'_> {
 
     /// Waits until `tid`, which was told to stop, does. None if it has ended, waits for its turn, or is where the kernel does
     /// not let it stop.
-    fn hold(&mut self, tid: i32) -> Option<Held> {
+    fn hold(&mut self, tid: Tid) -> Option<Held> {
         loop {
             match tracee::wait_briefly(tid)? {
-                Wait::Stopped(t, Stop::Event(libc::PTRACE_EVENT_STOP, signal)) => {
+                Wait::Stopped(t, Stop::Event { event: libc::PTRACE_EVENT_STOP, signal }) => {
                     let state = self.threads.get(&tid).map_or(State::New, |th| th.state);
                     let state = self.take_back(&t, state);
                     match middle(tid, state) {
@@ -173,12 +178,12 @@ impl Dispatcher<'_> {
                         None => return self.settle(t, signal),
                     }
                 }
-                Wait::Stopped(t, Stop::Event(libc::PTRACE_EVENT_EXIT, _)) => {
+                Wait::Stopped(t, Stop::Event { event: libc::PTRACE_EVENT_EXIT, .. }) => {
                     self.exiting(t);
                     return None;
                 }
                 // Births and new images wait: whoever sees them is in a system call.
-                Wait::Stopped(t, stop @ Stop::Event(..)) => return Some(Held::As(t, stop)),
+                Wait::Stopped(t, stop @ Stop::Event { .. }) => return Some(Held::As(t, stop)),
                 Wait::Stopped(t, stop) => {
                     self.stopped(t, stop);
                     let waits = |s: &Standstill| s.waiting.iter().any(|t| t.tid() == tid);
@@ -186,11 +191,11 @@ impl Dispatcher<'_> {
                         return None;
                     }
                 }
-                Wait::Exited(_, code) => {
-                    self.ended(tid, Exit::Code(code));
+                Wait::Exited { status, .. } => {
+                    self.ended(tid, Exit::Code(status));
                     return None;
                 }
-                Wait::Killed(_, signal) => {
+                Wait::Killed { signal, .. } => {
                     self.ended(tid, Exit::Signal(signal));
                     return None;
                 }
@@ -201,7 +206,7 @@ impl Dispatcher<'_> {
 
     /// Brings a thread that has just stopped to the boundary of an instruction.
     fn settle(&mut self, t: Stopped, signal: i32) -> Option<Held> {
-        let as_it_is = |t| Some(Held::As(t, Stop::Event(libc::PTRACE_EVENT_STOP, signal)));
+        let as_it_is = |t| Some(Held::As(t, Stop::Event { event: libc::PTRACE_EVENT_STOP, signal }));
         let (Some((code_cache, state)), Ok(regs)) = (self.code_cache_and_state(t.tid()), t.regs()) else {
             return as_it_is(t);
         };
@@ -217,7 +222,7 @@ impl Dispatcher<'_> {
             tracee::interrupt(t.tid());
         }
         let (t, regs) = self.step_to_boundary(t, regs)?;
-        (t.set_regs(&regs).is_ok() && t.set_sigmask(mask).is_ok()).then_some(Held::At(t, regs.rip))
+        (t.set_regs(&regs).is_ok() && t.set_sigmask(mask).is_ok()).then_some(Held::At { thread: t, pc: regs.rip })
     }
 
     /// The question has been answered.
@@ -226,13 +231,13 @@ impl Dispatcher<'_> {
         for thread in held {
             match thread {
                 Held::As(t, stop) => self.stopped(t, stop),
-                Held::At(t, rip) => {
+                Held::At { thread: t, pc } => {
                     self.set_state(t.tid(), State::Guest);
                     if self.is_flushing(t.tid()) {
                         // This stop was an answer to that, too.
                         self.park(t, State::Guest);
                     } else if let Some(t) = self.change_over(t) {
-                        self.enter(t, rip);
+                        self.enter(t, pc);
                     }
                 }
             }
@@ -243,19 +248,19 @@ impl Dispatcher<'_> {
     }
 
     /// Whether the costs of a thread are being collected.
-    pub(super) fn collecting(&self, tid: i32) -> bool {
+    pub(super) fn collecting(&self, tid: Tid) -> bool {
         self.uncollected.get(&tid).is_none_or(|u| u.since.is_none())
     }
 
     /// Thread `tid`, which stands at the end of a block, has its costs collected no longer, or again. Where calls are followed, it
     /// has to go on in other code.
-    pub(super) fn toggle_collect(&mut self, tid: i32) {
+    pub(super) fn toggle_collect(&mut self, tid: Tid) {
         self.drain_thread(tid);
         self.pull_stack(tid);
         let Some(th) = self.threads.get(&tid) else { return };
         let Some(p) = self.processes.get(&th.pid) else { return };
         if let Some(trace_channel) = &self.trace_channel {
-            trace_channel.asked(p.pid, tid, &Query::ToggleCollect);
+            trace_channel.asked(p.pid, Some(tid), &Query::ToggleCollect);
         }
         if self.follows(tid) || p.code_cache.borrow().trace.recorded.followed() {
             return self.push_stack(tid, None);

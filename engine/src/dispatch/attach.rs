@@ -16,8 +16,8 @@ use grind_guest::slots::SlotPool;
 use grind_ptrace::maps::Region;
 use grind_ptrace::{self as tracee, Gadget, How, Memory, Stop, Stopped, Wait, is_sent};
 use grind_session::AtStart;
-use grind_types::EngineError;
 use grind_types::subject;
+use grind_types::{EngineError, Pid, Tid};
 use nix::libc;
 
 use super::flush::makes_again;
@@ -34,14 +34,14 @@ const CALL_LEN: u64 = 2;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Threads that stand still.
-type Threads = BTreeMap<i32, Stopped>;
+type Threads = BTreeMap<Tid, Stopped>;
 
 impl Dispatcher<'_> {
     /// Follows process `pid` from here on.
-    pub(super) fn attach(&mut self, pid: i32) -> Result<(), EngineError> {
+    pub(super) fn attach(&mut self, pid: Pid) -> Result<(), EngineError> {
         let refuse = |why| EngineError::Attach { pid, why };
         attachable(pid).map_err(refuse)?;
-        let memory = Memory::open(pid).map_err(|e| refuse(forbidden(&e)))?;
+        let memory = Memory::open(Tid::main_of(pid)).map_err(|e| refuse(forbidden(&e)))?;
         let mut threads = BTreeMap::new();
         let ready = gather(pid, &mut threads).map_err(refuse).and_then(|job_controlled| {
             log::debug!(target: subject::PROCESS, "process {pid}: {} threads have been stopped", threads.len());
@@ -59,7 +59,7 @@ impl Dispatcher<'_> {
         self.traps_of_attached(pid, threads.values());
         let exe = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
         let counting = self.settings.count_at_start == AtStart::Counting;
-        self.add_process((pid, 0), counting, memory, prepared, (exe, command_line(pid)));
+        self.add_process((pid, None), counting, memory, prepared, (exe, command_line(pid)));
         if let Some(p) = self.processes.get_mut(&pid) {
             p.joined = true;
         }
@@ -80,13 +80,13 @@ impl Dispatcher<'_> {
     }
 
     /// `t`, which stands at an instruction of its own, goes on in translated code.
-    fn begin_attached(&mut self, pid: i32, tid: i32, t: Stopped, job_controlled: bool) {
-        if tid != pid {
+    fn begin_attached(&mut self, pid: Pid, tid: Tid, t: Stopped, job_controlled: bool) {
+        if !tid.leads(pid) {
             self.tell_born(pid, tid);
         }
         self.tell_recording(pid, tid);
         if let (true, Some(trace_channel)) = (self.settings.trace.objects, &self.trace_channel)
-            && let Some(stack) = objects::stack(&t, pid)
+            && let Some(stack) = objects::stack(&t)
         {
             trace_channel.stack(pid, tid, stack);
         }
@@ -110,13 +110,13 @@ impl Dispatcher<'_> {
 
 /// Makes the image of `pid`, whose threads stand still, ready, and takes them out of the kernel. Whatever fails before the last of
 /// them is followed leaves them as they were.
-fn prepare(pid: i32, threads: &mut Threads, memory: &Memory) -> Result<(CodeCache, SlotPool), EngineError> {
+fn prepare(pid: Pid, threads: &mut Threads, memory: &Memory) -> Result<(CodeCache, SlotPool), EngineError> {
     let refuse = |why: &str| EngineError::Attach { pid, why: why.to_owned() };
     let gone = || refuse("it has ended");
     let regions = memory.regions().map_err(|source| EngineError::Os { what: "reading /proc/PID/maps", source })?;
     let gadget =
         syscall_in(memory, &regions).ok_or_else(|| refuse("nothing that it has mapped makes a system call"))?;
-    if Status::of(pid).is_confined() {
+    if Status::of(Tid::main_of(pid)).is_confined() {
         if !threads.values().all(Stopped::may_suspend_filters) {
             return Err(refuse(
                 "it filters its system calls (seccomp), which only root may suspend for the engine's own",
@@ -133,7 +133,7 @@ fn prepare(pid: i32, threads: &mut Threads, memory: &Memory) -> Result<(CodeCach
     threads.retain(|_, t| leave_kernel(t).is_ok());
     let (_, first) = threads.pop_first().ok_or_else(gone)?;
     let mut remote = Remote { thread: Some(first), gadget, memory };
-    let prepared = image::prepare_running(&mut remote, pid);
+    let prepared = image::prepare_running(&mut remote);
     if let Ok((code_cache, pool)) = &prepared
         && pool.room() <= threads.len()
     {
@@ -148,13 +148,13 @@ fn prepare(pid: i32, threads: &mut Threads, memory: &Memory) -> Result<(CodeCach
 }
 
 /// Why a process cannot be followed, as far as that can be seen from outside.
-fn attachable(pid: i32) -> Result<(), String> {
-    let status = Status::of(pid);
+fn attachable(pid: Pid) -> Result<(), String> {
+    let status = Status::of(Tid::main_of(pid));
     let Some(group) = status.id("Tgid") else { return Err("there is no such process".into()) };
-    if group != pid {
+    if group != pid.0 {
         return Err(format!("it is a thread of process {group} (--pid={group})"));
     }
-    if pid == std::process::id() as i32 || pid == nix::unistd::getppid().as_raw() {
+    if pid == Pid::own() || pid == Pid(nix::unistd::getppid().as_raw()) {
         return Err("that is this very profiler".into());
     }
     if status.id("Kthread") == Some(1) {
@@ -182,7 +182,7 @@ fn forbidden(e: &std::io::Error) -> String {
 }
 
 /// Stops all threads of `pid`. Whether job control had stopped it.
-fn gather(pid: i32, threads: &mut Threads) -> Result<bool, String> {
+fn gather(pid: Pid, threads: &mut Threads) -> Result<bool, String> {
     let mut job_controlled = false;
     let end = Instant::now() + PATIENCE;
     // Those that have not been stopped yet go on creating others.
@@ -212,21 +212,23 @@ fn gather(pid: i32, threads: &mut Threads) -> Result<bool, String> {
     }
 }
 
-fn tids(pid: i32) -> Vec<i32> {
+fn tids(pid: Pid) -> Vec<Tid> {
     let entries = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Tid)).collect()
 }
 
 /// Waits until a thread that has been told to stop does; with the signal of that stop. `None`: it has ended instead.
-fn until_stopped(tid: i32, end: Instant) -> Result<Option<(Stopped, i32)>, String> {
+fn until_stopped(tid: Tid, end: Instant) -> Result<Option<(Stopped, i32)>, String> {
     loop {
         let left = end.saturating_duration_since(Instant::now());
         match tracee::wait_within(tid, left) {
             // An instruction of its own has faulted, and it is to hear of that as if it were alone.
-            Some(Wait::Stopped(t, Stop::Event(libc::PTRACE_EVENT_STOP, _))) if fault_pending(tid) => {
+            Some(Wait::Stopped(t, Stop::Event { event: libc::PTRACE_EVENT_STOP, .. })) if fault_pending(tid) => {
                 let _ = t.finish(How::Continue);
             }
-            Some(Wait::Stopped(t, Stop::Event(libc::PTRACE_EVENT_STOP, signal))) => return Ok(Some((t, signal))),
+            Some(Wait::Stopped(t, Stop::Event { event: libc::PTRACE_EVENT_STOP, signal })) => {
+                return Ok(Some((t, signal)));
+            }
             Some(Wait::Stopped(t, Stop::Signal(signal))) => {
                 let hand_on = match t.siginfo() {
                     // It gets it when it goes on by itself. (To be stopped is for all threads, and comes first.)
@@ -241,7 +243,7 @@ fn until_stopped(tid: i32, end: Instant) -> Result<Option<(Stopped, i32)>, Strin
             Some(Wait::Stopped(t, _)) => {
                 let _ = t.resume_midway(How::Continue, 0);
             }
-            Some(Wait::Exited(..) | Wait::Killed(..) | Wait::Nothing) => return Ok(None),
+            Some(Wait::Exited { .. } | Wait::Killed { .. } | Wait::Nothing) => return Ok(None),
             Some(Wait::Interrupted) => {}
             None => {
                 let seconds = PATIENCE.as_secs();

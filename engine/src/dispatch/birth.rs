@@ -13,6 +13,7 @@ use grind_ptrace::{self as tracee, How, Memory, Regs, Stopped};
 use grind_session::Notice;
 use grind_types::hash::Map;
 use grind_types::subject;
+use grind_types::{Pid, Tid};
 use nix::libc;
 
 use super::kinds::stops_processes;
@@ -27,7 +28,7 @@ impl Dispatcher<'_> {
         // Whoever has been killed meanwhile goes on by itself, to the stop that tells of its end, which may be what has just
         // been read. To let it go on from there would be to pass over it.
         if let (Ok(child), Ok(regs), true) = (child, regs, t.stands_at(event)) {
-            self.birth(&t, child as i32, &regs, event);
+            self.birth(&t, Tid(child as i32), &regs, event);
             let _ = t.resume(How::Continue, 0);
         }
     }
@@ -36,20 +37,20 @@ impl Dispatcher<'_> {
     /// the call has returned. The child is there, and must not wait for ever for its creator to be heard of.
     pub(super) fn untold_birth(&mut self, t: &Stopped) {
         let Ok(regs) = t.regs() else { return };
-        let child = regs.rax as i32;
+        let child = Tid(regs.rax as i32);
         let births = match self.other_calls.get(&t.tid()) {
             Some(call) => call.births(),
             None => {
                 [libc::SYS_fork, libc::SYS_vfork, libc::SYS_clone, libc::SYS_clone3].contains(&(regs.orig_rax as i64))
             }
         };
-        if births && child > 0 && !self.threads.contains_key(&child) && Status::of(child).is_traced_by_us() {
+        if births && child.0 > 0 && !self.threads.contains_key(&child) && Status::of(child).is_traced_by_us() {
             self.birth(t, child, &regs, libc::PTRACE_EVENT_EXIT);
         }
     }
 
     /// Thread `child` has been created by `t`, whose registers are `regs`; `event` is what it has stopped for.
-    fn birth(&mut self, t: &Stopped, child: i32, regs: &Regs, event: i32) {
+    fn birth(&mut self, t: &Stopped, child: Tid, regs: &Regs, event: i32) {
         let mut held = None;
         self.bring_up(t.tid(), child, regs, event, &mut held);
         if let Some(held) = held {
@@ -58,7 +59,7 @@ impl Dispatcher<'_> {
     }
 
     /// `held`: threads that have been made to stand still meanwhile.
-    fn bring_up(&mut self, tid: i32, child: i32, regs: &Regs, event: i32, held: &mut Option<Vec<ask::Held>>) {
+    fn bring_up(&mut self, tid: Tid, child: Tid, regs: &Regs, event: i32, held: &mut Option<Vec<ask::Held>>) {
         let Some(th) = self.threads.get(&tid) else { return };
         let pid = th.pid;
         let flags = match regs.orig_rax as i64 {
@@ -73,19 +74,21 @@ impl Dispatcher<'_> {
             _ => 0,
         };
         let has = |flag: i32| flags & flag as u64 != 0;
-        let child_pid = if has(libc::CLONE_THREAD) { pid } else { child };
+        // The first thread of a process of its own, if it is not one more of its creator's.
+        let forked = !has(libc::CLONE_THREAD);
+        let child_pid = if forked { Pid::led_by(child) } else { pid };
         log::debug!(target: subject::PROCESS, "thread {tid} creates thread {child} of process {child_pid}");
         if has(libc::CLONE_VFORK) {
             self.cancel_flush(pid);
         }
-        if child_pid == child {
+        if forked {
             self.hand_over_lives(pid);
             self.drain_thread(tid);
             // What other threads have executed is the child's, too, and only known while they stand still. (A child that
             // borrows the memory is going to be another program, and its creator cannot wait for anybody.)
             let others = self.process_of(tid).is_some_and(|p| p.threads.len() > 1);
             if others && self.settings.trace.calls.is_some() && !has(libc::CLONE_VFORK) {
-                *held = Some(self.stand_still(pid, tid));
+                *held = Some(self.stand_still(pid, Some(tid)));
                 for other in self.process_of(tid).map(|p| p.threads.clone()).unwrap_or_default() {
                     self.drain_thread(other);
                     // In the child they end.
@@ -97,44 +100,44 @@ impl Dispatcher<'_> {
             } else {
                 self.collect_counters(tid);
             }
-            self.fork_process(pid, child, has(libc::CLONE_VM), has(libc::CLONE_VFORK));
+            self.fork_process(pid, child_pid, has(libc::CLONE_VM), has(libc::CLONE_VFORK));
             if let Some(trace_channel) = &self.trace_channel {
-                trace_channel.forked(pid, tid, child);
+                trace_channel.forked(pid, tid, child_pid);
             }
         }
         let Some(counting) = self.processes.get(&child_pid).map(|p| p.counting) else { return };
         self.traps_of_child(pid, tid, child_pid, child);
-        let contexts = self.inherited(tid, child_pid == child);
+        let contexts = self.inherited(tid, forked);
         let guest_gs = self.slot_word(tid, SlotWord::GuestGs);
         if !self.add_thread(child_pid, child, State::New, contexts, guest_gs) {
             self.session.notice(pid, Notice::Warning("too many threads at a time: no room for more counters".into()));
-            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGKILL);
+            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid.0), nix::sys::signal::SIGKILL);
             return;
         }
-        if child_pid != child {
+        if !forked {
             self.tell_born(pid, child);
         }
         self.born_of_int80(tid, child);
         self.begin_contexts(tid, child);
-        if child_pid == child && self.follows(tid) {
+        if forked && self.follows(tid) {
             self.push_stack_all(pid);
             self.push_stack_whole(child);
         }
-        if child_pid == child {
+        if forked {
             self.copy_simulated_state(tid, child, counting);
         }
         // A forked one is as its creator is, unless that has not followed the last change yet.
-        let differs = child_pid != child || self.threads.get(&tid).is_some_and(|th| th.switch);
+        let differs = !forked || self.threads.get(&tid).is_some_and(|th| th.switch);
         if let Some(trace_channel) = self.trace_channel.as_ref().filter(|_| differs) {
             trace_channel.recording(child_pid, child, counting);
         }
         // The child has inherited the parent's processors, too few while the two are kept together.
         if let affinity::Pin::Together { guest, .. } = &self.pin {
-            let _ = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(child), guest);
+            let _ = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(child.0), guest);
         }
         self.settle_pin();
-        if child_pid == child {
-            self.instrumentation_changed(child);
+        if forked {
+            self.instrumentation_changed(child_pid);
         }
         if let Some((first, signal)) = self.early.remove(&child) {
             self.begin(first, signal);
@@ -144,8 +147,8 @@ impl Dispatcher<'_> {
     /// Thread `tid` of `pid`, whose gs base is `guest_gs`, gets counters of its own. False: there is no room for them.
     pub(super) fn add_thread(
         &mut self,
-        pid: i32,
-        tid: i32,
+        pid: Pid,
+        tid: Tid,
         state: State,
         contexts: ThreadContexts,
         guest_gs: u64,
@@ -171,9 +174,9 @@ impl Dispatcher<'_> {
     }
 
     /// The books of a process that has just been forked from `parent`.
-    fn fork_process(&mut self, parent: i32, child: i32, same_memory: bool, vforked: bool) {
+    fn fork_process(&mut self, parent: Pid, child: Pid, same_memory: bool, vforked: bool) {
         let Some(p) = self.processes.get(&parent) else { return };
-        let Ok(memory) = Memory::open(child) else { return };
+        let Ok(memory) = Memory::open(Tid::main_of(child)) else { return };
         let mm = if same_memory {
             p.mm.clone()
         } else {
@@ -184,7 +187,7 @@ impl Dispatcher<'_> {
         let (books, collected) = if anew { (Books::default(), 0) } else { (self.sum(p), p.collected) };
         let process = Process {
             pid: child,
-            parent,
+            parent: Some(parent),
             code_cache: p.code_cache.clone(),
             mm,
             pool: p.pool.clone(),
@@ -218,8 +221,8 @@ impl Dispatcher<'_> {
         }
         if let (true, Some(trace_channel), Some(p)) =
             (self.settings.trace.objects, &self.trace_channel, self.process_of(tid))
-            && p.pid != tid
-            && let Some(stack) = objects::stack(&t, p.pid)
+            && !tid.leads(p.pid)
+            && let Some(stack) = objects::stack(&t)
         {
             trace_channel.stack(p.pid, tid, stack);
         }
@@ -253,7 +256,7 @@ impl Dispatcher<'_> {
             if state == State::Guest {
                 return self.enter(t, regs.rip);
             }
-            if self.follows(tid) && self.process_of(tid).is_some_and(|p| p.pid != tid) {
+            if self.follows(tid) && self.process_of(tid).is_some_and(|p| !tid.leads(p.pid)) {
                 return self.enter_anew(t, regs);
             }
             let _ = t.resume(How::Continue, 0);

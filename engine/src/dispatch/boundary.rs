@@ -6,13 +6,14 @@ use grind_fragments::fragment_table::{NO_REG, STUB_BYTES, StateMapEntry, StubKin
 use grind_guest::recover::{self, Boundary, CachePosition};
 use grind_layout::SlotWord;
 use grind_ptrace::{How, Regs, Stop, Stopped, register};
+use grind_types::Tid;
 use nix::libc;
 
 use super::{Dispatcher, trapflag};
 
 impl Dispatcher<'_> {
     /// Books what has been executed of a block that was left at `b`.
-    pub(super) fn correct(&mut self, tid: i32, b: &Boundary, regs: &Regs) {
+    pub(super) fn correct(&mut self, tid: Tid, b: &Boundary, regs: &Regs) {
         let Some(th) = self.threads.get(&tid) else { return };
         let Some(p) = self.processes.get_mut(&th.pid) else { return };
         if th.counted_slot(p.counting) != Some(th.slot) {
@@ -51,7 +52,7 @@ impl Dispatcher<'_> {
     }
 
     /// Gives the guest its registers at `b`; rip becomes the original address.
-    pub(super) fn at_boundary(&mut self, tid: i32, b: &Boundary, regs: &mut Regs) {
+    pub(super) fn at_boundary(&mut self, tid: Tid, b: &Boundary, regs: &mut Regs) {
         self.correct(tid, b, regs);
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
         regs.rip = code_cache.borrow().trans.pc_of(b.block, b.executed);

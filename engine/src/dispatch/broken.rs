@@ -4,9 +4,9 @@
 
 use grind_ptrace::{self as tracee, Wait};
 use grind_session::guard::caught;
-use grind_types::EngineError;
+use grind_types::{EngineError, Pid, Tid};
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::unistd;
 
 use super::flush::Reason;
 use super::{Dispatcher, How};
@@ -22,7 +22,7 @@ impl Dispatcher<'_> {
             return;
         };
         self.session.broke(&what, true);
-        let pids: Vec<i32> = self.processes.keys().copied().collect();
+        let pids: Vec<Pid> = self.processes.keys().copied().collect();
         for pid in &pids {
             self.collect_counters_all(*pid);
         }
@@ -41,10 +41,10 @@ impl Dispatcher<'_> {
 
     /// The engine has broken.
     pub(super) fn engine_broke(&mut self, what: String) {
-        let pids: Vec<i32> = self.processes.keys().copied().collect();
-        let tids: Vec<i32> = self.threads.keys().copied().collect();
+        let pids: Vec<Pid> = self.processes.keys().copied().collect();
+        let tids: Vec<Tid> = self.threads.keys().copied().collect();
         for pid in pids.iter().chain(&[self.main]) {
-            let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
+            let _ = kill(unistd::Pid::from_raw(pid.0), Signal::SIGKILL);
         }
         self.session.broke(&what, false);
         // Counters are in memory that is grind's, too. One thread that cannot be dealt with costs no other.
@@ -70,10 +70,10 @@ impl Dispatcher<'_> {
                 Some(Wait::Nothing) => return,
                 Some(Wait::Stopped(t, _)) => {
                     quiet = 0;
-                    let _ = kill(Pid::from_raw(t.tid()), Signal::SIGKILL);
+                    let _ = kill(unistd::Pid::from_raw(t.tid().0), Signal::SIGKILL);
                     let _ = t.resume(How::Continue, 0);
                 }
-                Some(Wait::Exited(tid, _) | Wait::Killed(tid, _)) => {
+                Some(Wait::Exited { tid, .. } | Wait::Killed { tid, .. }) => {
                     quiet = 0;
                     tracee::leave(tid);
                 }

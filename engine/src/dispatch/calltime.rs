@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use grind_ptrace::{How, Stopped};
 use grind_trace::SystemCall;
+use grind_types::Tid;
 use grind_types::addr::GuestAddr;
 
 use super::Dispatcher;
@@ -22,7 +23,7 @@ pub(super) struct Timed {
 
 impl Dispatcher<'_> {
     /// Thread `tid` is about to make the system call that ends at `next`; answers how it is to go on.
-    pub(super) fn time_call(&mut self, tid: i32, next: u64) -> How {
+    pub(super) fn time_call(&mut self, tid: Tid, next: u64) -> How {
         if !self.process_of(tid).is_some_and(|p| p.code_cache.borrow().trace.settings.system_calls) {
             return How::Continue;
         }
@@ -54,7 +55,7 @@ impl Dispatcher<'_> {
     }
 
     /// The thread has stopped: a system call that it was in counts up to here, and may be `over`.
-    pub(super) fn call_left(&mut self, tid: i32, over: bool) {
+    pub(super) fn call_left(&mut self, tid: Tid, over: bool) {
         if !self.settings.trace.system_calls {
             return;
         }
@@ -67,7 +68,7 @@ impl Dispatcher<'_> {
 }
 
 /// Nanoseconds that a thread has run.
-fn processor_time(tid: i32) -> u64 {
+fn processor_time(tid: Tid) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{tid}/schedstat")).unwrap_or_default();
     text.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
 }

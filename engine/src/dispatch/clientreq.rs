@@ -106,7 +106,7 @@ impl Dispatcher<'_> {
                     Request::CallgrindAddDesc => {
                         let text = p.memory.c_string(a1, MAX_TEXT).unwrap_or_default();
                         let ask = Query::Describe(text);
-                        self.tell(tid, |trace_channel, pid| trace_channel.asked(pid, tid, &ask));
+                        self.tell(tid, |trace_channel, pid| trace_channel.asked(pid, Some(tid), &ask));
                     }
                     Request::CallgrindZeroStats => return self.ask_and_go_on(t, regs, rip, Query::Zero),
                     Request::CallgrindToggleCollect => {
@@ -161,7 +161,7 @@ impl Dispatcher<'_> {
         let tid = t.tid();
         let Some(t) = self.wait_for_turn(t) else { return };
         let Some(pid) = self.process_of(tid).map(|p| p.pid) else { return };
-        self.ask(pid, tid, &Query::SkipObject(path));
+        self.ask(pid, Some(tid), &Query::SkipObject(path));
         if let Some((code_cache, _)) = self.code_cache_and_state(tid) {
             code_cache.borrow_mut().trans.follow.forget_decisions();
         }
@@ -188,7 +188,7 @@ impl Dispatcher<'_> {
         if let Some(t) = self.wait_for_turn(t)
             && let Some(pid) = self.process_of(tid).map(|p| p.pid)
         {
-            self.ask(pid, tid, &ask);
+            self.ask(pid, Some(tid), &ask);
             go_on(t, regs, rip);
         }
     }

@@ -9,17 +9,17 @@
 
 use std::collections::HashMap;
 
-use grind_types::Query;
+use grind_types::{Pid, Query};
 
 use super::Dispatcher;
 use super::flush::Reason;
 
 /// By process: whether its costs are to be collected. The last one who asks is right.
-pub(super) type Wishes = HashMap<i32, bool>;
+pub(super) type Wishes = HashMap<Pid, bool>;
 
 impl Dispatcher<'_> {
     /// Costs of `pid` are to be collected, or not.
-    pub(super) fn collect_soon(&mut self, pid: i32, on: bool) {
+    pub(super) fn collect_soon(&mut self, pid: Pid, on: bool) {
         if self.processes.contains_key(&pid) {
             self.collection.insert(pid, on);
             self.look_at_collection();
@@ -42,7 +42,7 @@ impl Dispatcher<'_> {
             if follows {
                 self.begin_flush(pid, Reason::Anew);
             } else {
-                let held = self.stand_still_collected(pid, 0);
+                let held = self.stand_still_collected(pid, None);
                 self.switch_collection(&[pid]);
                 self.go_on_all(held);
             }
@@ -50,17 +50,17 @@ impl Dispatcher<'_> {
     }
 
     /// Has the sink collect costs of these processes, or not, if somebody wants that. Their threads stand still.
-    pub(super) fn switch_collection(&mut self, pids: &[i32]) {
+    pub(super) fn switch_collection(&mut self, pids: &[Pid]) {
         for &pid in pids {
             let Some(on) = self.collection.remove(&pid) else { continue };
             let ask = Query::Collect(on);
             for tid in self.processes.get(&pid).map(|p| p.threads.clone()).unwrap_or_default() {
                 self.pull_stack(tid);
                 if let Some(trace_channel) = &self.trace_channel {
-                    trace_channel.asked(pid, tid, &ask);
+                    trace_channel.asked(pid, Some(tid), &ask);
                 }
             }
-            self.tell_asked(pid, 0, &ask);
+            self.tell_asked(pid, None, &ask);
         }
     }
 }

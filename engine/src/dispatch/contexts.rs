@@ -15,6 +15,7 @@ use grind_guest::slots::{SlotId, SlotPool};
 use grind_layout::{self as layout, CONTEXT_DEPTH, CONTEXT_STACK, CONTEXT_TABLE, SlotWord};
 use grind_ptrace::{self as tracee, How, Regs, Stopped};
 use grind_session::Notice;
+use grind_types::Tid;
 use nix::libc;
 
 use super::ask::{self, Uncollected};
@@ -36,7 +37,7 @@ fn entry(context: u64) -> u64 {
 #[derive(Debug)]
 pub(super) struct Held {
     thread: Stopped,
-    followers: Vec<i32>,
+    followers: Vec<Tid>,
 }
 
 /// The context that what `th` counts is booked to while gs is `gs`.
@@ -117,12 +118,12 @@ pub(super) fn copy_header(pool: &SlotPool, from: SlotId, to: SlotId) {
 
 impl Dispatcher<'_> {
     /// The context that `tid` is in.
-    pub(super) fn context(&self, tid: i32) -> u64 {
+    pub(super) fn context(&self, tid: Tid) -> u64 {
         self.slot_word(tid, SlotWord::Context)
     }
 
     /// The context that a thread or process which `tid` creates begins in, and what else it takes over.
-    pub(super) fn inherited(&self, tid: i32, process: bool) -> ThreadContexts {
+    pub(super) fn inherited(&self, tid: Tid, process: bool) -> ThreadContexts {
         let Some(th) = self.threads.get(&tid) else { return ThreadContexts::default() };
         let home = th.contexts.follow.unwrap_or_else(|| self.context(tid));
         match process {
@@ -138,7 +139,7 @@ impl Dispatcher<'_> {
     }
 
     /// Makes the header of `child`'s first slot what it has inherited from `creator`.
-    pub(super) fn begin_contexts(&mut self, creator: i32, child: i32) {
+    pub(super) fn begin_contexts(&mut self, creator: Tid, child: Tid) {
         let (Some(th), Some(from)) = (self.threads.get(&child), self.threads.get(&creator)) else { return };
         let Some(p) = self.processes.get_mut(&th.pid) else { return };
         let pool = p.pool.borrow();
@@ -223,7 +224,7 @@ impl Dispatcher<'_> {
     }
 
     /// Serves the request for the number of a named context; 0 if there are no contexts.
-    pub(super) fn name_context(&mut self, tid: i32, name: u64) -> u64 {
+    pub(super) fn name_context(&mut self, tid: Tid, name: u64) -> u64 {
         if !self.settings.contexts {
             return 0;
         }
@@ -339,7 +340,7 @@ impl Dispatcher<'_> {
 
     /// Tells the sink which context `tid` is in from here on. `changed`: it was in another one when it was last counted, so
     /// that the lines of its data cache are old now.
-    pub(super) fn record_context(&mut self, tid: i32, changed: bool) {
+    pub(super) fn record_context(&mut self, tid: Tid, changed: bool) {
         let Some(slot) = self.threads.get(&tid).filter(|_| self.trace_channel.is_some()).map(|th| th.slot) else {
             return;
         };
@@ -358,7 +359,7 @@ impl Dispatcher<'_> {
     }
 
     /// Whether changes of context of `tid` have to stop: if others follow it.
-    fn settle_stops(&mut self, tid: i32) {
+    fn settle_stops(&mut self, tid: Tid) {
         let followed = self.threads.values().any(|th| th.contexts.leader == Some(tid) && !th.folded);
         if let Some(th) = self.threads.get(&tid).filter(|th| !th.folded)
             && let Some(p) = self.processes.get(&th.pid)
@@ -369,7 +370,7 @@ impl Dispatcher<'_> {
 
     /// Asks all that follow `tid`, or one another up to it, to change to `context`; those are returned that cannot do so
     /// before they have stopped.
-    fn lead(&mut self, tid: i32, context: u64) -> Vec<i32> {
+    fn lead(&mut self, tid: Tid, context: u64) -> Vec<Tid> {
         let (mut all, mut leaders) = (Vec::new(), vec![tid]);
         while let Some(leader) = leaders.pop() {
             for (&follower, th) in &self.threads {
@@ -415,7 +416,7 @@ impl Dispatcher<'_> {
     }
 
     /// Nobody has to wait for `tid` any more.
-    fn followed(&mut self, tid: i32) {
+    fn followed(&mut self, tid: Tid) {
         let mut free = Vec::new();
         for (&leader, held) in &mut self.held {
             held.followers.retain(|&f| f != tid);
@@ -431,7 +432,7 @@ impl Dispatcher<'_> {
     }
 
     /// A thread has ended: nobody follows it or waits for it.
-    pub(super) fn contexts_ended(&mut self, tid: i32) {
+    pub(super) fn contexts_ended(&mut self, tid: Tid) {
         self.held.remove(&tid);
         self.followed(tid);
         let leader = self.threads.get_mut(&tid).and_then(|th| th.contexts.leader.take());
@@ -445,7 +446,7 @@ impl Dispatcher<'_> {
 
     /// A fault in emitted code that reads what a client request asks for: it is none of the guest's, whose request would
     /// not read anything there natively. The stub behind it goes on.
-    pub(super) fn request_is_elsewhere(&self, tid: i32, regs: &mut Regs) -> bool {
+    pub(super) fn request_is_elsewhere(&self, tid: Tid, regs: &mut Regs) -> bool {
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return false };
         let code_cache = code_cache.borrow();
         let Some(StateMapEntry::Request { stub }) = code_cache.trans.state_map_entry(regs.rip) else { return false };

@@ -10,6 +10,7 @@
 //! else before the thread that is to die of it.
 
 use grind_ptrace::{self as tracee, How, Stopped};
+use grind_types::Tid;
 use nix::libc;
 
 use super::Dispatcher;
@@ -57,7 +58,7 @@ pub(super) enum Deadly {
 
 impl Dispatcher<'_> {
     /// How the process of `tid` is killed by the system call that it is about to make, or before it.
-    pub(super) fn deadly_call(&self, tid: i32, nr: i64, args: [u64; 6]) -> Option<Deadly> {
+    pub(super) fn deadly_call(&self, tid: Tid, nr: i64, args: [u64; 6]) -> Option<Deadly> {
         let threads = &self.process_of(tid)?.threads;
         if threads.len() < 2 {
             return None;
@@ -101,7 +102,7 @@ impl Dispatcher<'_> {
             Deadly::Group(signal) => {
                 let tid = t.tid();
                 let Some(pid) = self.threads.get(&tid).map(|th| th.pid) else { return };
-                let held = self.stand_still(pid, tid);
+                let held = self.stand_still(pid, Some(tid));
                 match self.raw(t, libc::SYS_kill, args) {
                     Some((t, _)) => {
                         // The others never go on: the kernel kills them where they stand.
@@ -132,7 +133,7 @@ fn kills_at_once(status: &Status) -> u64 {
 
 /// The signals that `tid` does not block. Whoever waits for some with `sigtimedwait` does not block those for that long, but is
 /// not killed by them.
-fn takes(tid: i32) -> u64 {
+fn takes(tid: Tid) -> u64 {
     let call = std::fs::read_to_string(format!("/proc/{tid}/syscall")).unwrap_or_default();
     let waits = call.split(' ').next().and_then(|nr| nr.parse().ok()) == Some(libc::SYS_rt_sigtimedwait);
     let blocked = || tracee::blocked_beneath(tid).unwrap_or_else(|| Status::of(tid).signals("SigBlk"));

@@ -8,6 +8,7 @@
 use std::io;
 
 use grind_ptrace::{self as tracee, Wait};
+use grind_types::Tid;
 
 use super::Dispatcher;
 
@@ -20,15 +21,15 @@ pub(super) struct FairWait {
     /// Stops since none waited.
     in_a_row: u64,
     /// Whose turn it was last.
-    last: i32,
+    last: Option<Tid>,
 }
 
 impl FairWait {
     /// The threads in the order of their turns.
-    fn order(&self, threads: impl Iterator<Item = i32>) -> Vec<i32> {
-        let mut all: Vec<i32> = threads.collect();
+    fn order(&self, threads: impl Iterator<Item = Tid>) -> Vec<Tid> {
+        let mut all: Vec<Tid> = threads.collect();
         all.sort_unstable();
-        let next = all.partition_point(|tid| *tid <= self.last);
+        let next = all.partition_point(|tid| Some(*tid) <= self.last);
         all.rotate_left(next);
         all
     }
@@ -46,7 +47,7 @@ impl Dispatcher<'_> {
             for tid in self.fair_wait.order(self.threads.keys().copied()) {
                 if let Some(wait) = tracee::wait_now(tid) {
                     self.fair_wait.in_a_row += 1;
-                    self.fair_wait.last = tid;
+                    self.fair_wait.last = Some(tid);
                     return Ok(wait);
                 }
             }
@@ -70,12 +71,13 @@ mod tests {
         let mut had = Vec::new();
         for _ in 0..8 {
             // All of them wait all the time; the kernel shows the newest first.
-            turns.last = turns.order([9, 7, 5, 2].into_iter())[0];
-            had.push(turns.last);
+            let next = turns.order([9, 7, 5, 2].map(Tid).into_iter())[0];
+            turns.last = Some(next);
+            had.push(next);
         }
-        assert_eq!(had, [2, 5, 7, 9, 2, 5, 7, 9]);
+        assert_eq!(had, [2, 5, 7, 9, 2, 5, 7, 9].map(Tid));
         // Whose turn it was has ended.
-        turns.last = 6;
-        assert_eq!(turns.order([9, 7, 5].into_iter()), [7, 9, 5]);
+        turns.last = Some(Tid(6));
+        assert_eq!(turns.order([9, 7, 5].map(Tid).into_iter()), [7, 9, 5].map(Tid));
     }
 }

@@ -7,6 +7,7 @@ use grind_guest::process::State;
 use grind_layout::SlotWord;
 use grind_ptrace::{How, Stopped};
 use grind_session::Exit;
+use grind_types::Pid;
 use nix::libc;
 
 use super::Dispatcher;
@@ -42,7 +43,7 @@ impl Dispatcher<'_> {
         }
         let how = Exit::Signal(signal);
         self.fold(tid, Some(how));
-        let ours = Status::of(tid).id("PPid") == Some(std::process::id() as i32);
+        let ours = Status::of(tid).id("PPid").map(Pid) == Some(Pid::own());
         if t.detach(0).is_ok() && !ours {
             // Nobody will tell of its end.
             self.ended(tid, how);

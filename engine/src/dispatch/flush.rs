@@ -12,6 +12,7 @@ use grind_guest::process::{Interrupted, State};
 use grind_guest::recover::{self, Boundary, CachePosition};
 use grind_ptrace::{self as tracee, How, Regs, Stop, Stopped};
 use grind_types::subject;
+use grind_types::{Pid, Tid};
 use nix::libc;
 
 use super::Dispatcher;
@@ -39,13 +40,13 @@ pub(super) enum Reason {
 pub(super) struct Flush {
     pub(super) mm: Rc<()>,
     /// The threads that wait for it.
-    waiting: HashMap<i32, Stopped>,
+    waiting: HashMap<Tid, Stopped>,
     pub(super) reason: Reason,
 }
 
 impl Flush {
     /// The threads that wait for it.
-    pub(super) fn into_waiting(self) -> HashMap<i32, Stopped> {
+    pub(super) fn into_waiting(self) -> HashMap<Tid, Stopped> {
         self.waiting
     }
 }
@@ -87,7 +88,7 @@ pub(super) fn makes_again(regs: &Regs) -> Option<u64> {
 
 impl Dispatcher<'_> {
     /// Lets all threads that use the translations of `pid` stop, in order to throw them away.
-    pub(super) fn begin_flush(&mut self, pid: i32, reason: Reason) -> bool {
+    pub(super) fn begin_flush(&mut self, pid: Pid, reason: Reason) -> bool {
         let Some(p) = self.processes.get(&pid) else { return false };
         let mm = p.mm.clone();
         if self.flushes.iter().any(|r| Rc::ptr_eq(&r.mm, &mm)) || self.has_vforked(&mm) {
@@ -119,29 +120,29 @@ impl Dispatcher<'_> {
 
     /// Whether a process waits for one that shares its memory.
     pub(super) fn has_vforked(&self, mm: &Rc<()>) -> bool {
-        let inside = |pid: i32| self.processes.get(&pid).is_some_and(|p| Rc::ptr_eq(&p.mm, mm));
-        self.processes.values().any(|p| p.vforked && inside(p.parent))
+        let inside = |pid: Pid| self.processes.get(&pid).is_some_and(|p| Rc::ptr_eq(&p.mm, mm));
+        self.processes.values().any(|p| p.vforked && p.parent.is_some_and(inside))
     }
 
-    fn threads_of(&self, mm: &Rc<()>) -> Vec<i32> {
-        let mine = |th: &&i32| self.threads.get(th).is_some_and(|th| !th.folded);
+    fn threads_of(&self, mm: &Rc<()>) -> Vec<Tid> {
+        let mine = |th: &&Tid| self.threads.get(th).is_some_and(|th| !th.folded);
         let of = self.processes.values().filter(|p| Rc::ptr_eq(&p.mm, mm));
         of.flat_map(|p| p.threads.iter().filter(mine).copied()).collect()
     }
 
     /// Whether `tid`'s translations are to be thrown away.
-    pub(super) fn is_flushing(&self, tid: i32) -> bool {
+    pub(super) fn is_flushing(&self, tid: Tid) -> bool {
         !self.flushes.is_empty()
             && self.process_of(tid).is_some_and(|p| self.flushes.iter().any(|r| Rc::ptr_eq(&r.mm, &p.mm)))
     }
 
     /// `pid` is about to wait for a child of its own: what was begun is given up.
-    pub(super) fn cancel_flush(&mut self, pid: i32) {
+    pub(super) fn cancel_flush(&mut self, pid: Pid) {
         let Some(mm) = self.processes.get(&pid).map(|p| p.mm.clone()) else { return };
         if let Some(i) = self.flushes.iter().position(|r| Rc::ptr_eq(&r.mm, &mm)) {
             let r = self.flushes.swap_remove(i);
             let (early, others) = r.waiting.into_iter().partition(|(tid, _)| self.waits_for_recording(*tid));
-            self.too_early.extend::<HashMap<i32, Stopped>>(early);
+            self.too_early.extend::<HashMap<Tid, Stopped>>(early);
             self.release(others);
         }
     }
@@ -310,7 +311,7 @@ impl Dispatcher<'_> {
         let Some((code_cache, _)) = self.code_cache_and_state(tid).filter(|(s, _)| s.borrow().users == 1) else {
             return;
         };
-        let pids: Vec<i32> = self.processes.values().filter(|p| Rc::ptr_eq(&p.mm, &r.mm)).map(|p| p.pid).collect();
+        let pids: Vec<Pid> = self.processes.values().filter(|p| Rc::ptr_eq(&p.mm, &r.mm)).map(|p| p.pid).collect();
         let threads = self.threads_of(&r.mm);
         for &tid in &threads {
             self.drain_thread(tid);
@@ -371,7 +372,7 @@ impl Dispatcher<'_> {
     }
 
     /// Lets the threads go on.
-    pub(super) fn release(&mut self, waiting: HashMap<i32, Stopped>) {
+    pub(super) fn release(&mut self, waiting: HashMap<Tid, Stopped>) {
         for (tid, thread) in waiting {
             let Some(state) = self.threads.get(&tid).map(|th| th.state) else { continue };
             // Its state of instrumentation, or its leader's context, may have changed before or meanwhile.

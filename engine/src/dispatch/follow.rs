@@ -18,6 +18,7 @@ use grind_layout::{self as layout, SlotWord};
 use grind_ptrace::{Regs, register};
 use grind_trace::Transfer;
 use grind_trace::follow::{CallContextId, Counts, FIRST, Outcome, StackEffect, TOTALS};
+use grind_types::{Pid, Tid};
 use nix::libc;
 
 use super::announce::announce;
@@ -50,7 +51,7 @@ fn returns_to(
 
 impl Dispatcher<'_> {
     /// Whether emitted code follows the calls of `tid`.
-    pub(super) fn follows(&self, tid: i32) -> bool {
+    pub(super) fn follows(&self, tid: Tid) -> bool {
         self.settings.trace.followed()
             && self.process_of(tid).is_some_and(|p| p.code_cache.borrow().trace.settings.followed())
     }
@@ -64,7 +65,7 @@ impl Dispatcher<'_> {
             let code_cache = p.code_cache.borrow();
             code_cache.follows_now() && !code_cache.trace.plain()
         };
-        let due: Vec<i32> = self.processes.values().filter(due).map(|p| p.pid).collect();
+        let due: Vec<Pid> = self.processes.values().filter(due).map(|p| p.pid).collect();
         for pid in due {
             self.begin_flush(pid, Reason::Anew);
         }
@@ -75,12 +76,12 @@ impl Dispatcher<'_> {
         self.trace_channel.as_ref().is_some_and(|trace_channel| trace_channel.health().is_whole())
     }
 
-    fn slot_of(&self, tid: i32) -> Option<SlotId> {
+    fn slot_of(&self, tid: Tid) -> Option<SlotId> {
         self.threads.get(&tid).filter(|th| !th.folded).map(|th| th.slot)
     }
 
     /// Tells the sink what emitted code has done about the calls of `tid`.
-    pub(super) fn pull_stack(&self, tid: i32) {
+    pub(super) fn pull_stack(&self, tid: Tid) {
         let (Some(trace_channel), Some(slot), Some(p)) = (&self.trace_channel, self.slot_of(tid), self.process_of(tid))
         else {
             return;
@@ -107,16 +108,16 @@ impl Dispatcher<'_> {
     }
 
     /// Lets emitted code go on with what the sink says of `tid`; `made` is the call edge of the call that was decided on last.
-    pub(super) fn push_stack(&self, tid: i32, made: Option<u32>) {
+    pub(super) fn push_stack(&self, tid: Tid, made: Option<u32>) {
         self.show(tid, made, false);
     }
 
     /// The same where whatever it knew is void.
-    pub(super) fn push_stack_whole(&self, tid: i32) {
+    pub(super) fn push_stack_whole(&self, tid: Tid) {
         self.show(tid, None, true);
     }
 
-    fn show(&self, tid: i32, made: Option<u32>, all: bool) {
+    fn show(&self, tid: Tid, made: Option<u32>, all: bool) {
         let (Some(trace_channel), Some(slot), Some(p)) = (&self.trace_channel, self.slot_of(tid), self.process_of(tid))
         else {
             return;
@@ -137,7 +138,7 @@ impl Dispatcher<'_> {
     }
 
     /// Where frames are told: the sink knows all that there are.
-    fn frames_known(&self, tid: i32, slot: SlotId) {
+    fn frames_known(&self, tid: Tid, slot: SlotId) {
         let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
         if self.settings.trace.simulates() {
             let entered = th.frames.borrow().last().map_or(0, |frame| frame.entered[0]).max(1);
@@ -146,7 +147,7 @@ impl Dispatcher<'_> {
     }
 
     /// Whom code at `pc` counts for that `tid` is about to run.
-    pub(super) fn call_context(&mut self, tid: i32, pc: u64) -> CallContextId {
+    pub(super) fn call_context(&mut self, tid: Tid, pc: u64) -> CallContextId {
         if !self.follows(tid) {
             return CallContextId::NONE;
         }
@@ -164,7 +165,7 @@ impl Dispatcher<'_> {
     }
 
     /// The instruction at `pc`, which `tid` is about to execute, has been executed before as far as its counts are concerned.
-    pub(super) fn has_counted(&mut self, tid: i32, pc: u64) {
+    pub(super) fn has_counted(&mut self, tid: Tid, pc: u64) {
         self.know_map(tid, pc);
         self.pull_stack(tid);
         if let (Some(trace_channel), Some(p)) = (&self.trace_channel, self.process_of(tid)) {
@@ -176,7 +177,7 @@ impl Dispatcher<'_> {
     }
 
     /// Sees to it that the sink knows what is mapped at `pc`, and the driver that code there may be new.
-    fn know_map(&mut self, tid: i32, pc: u64) {
+    fn know_map(&mut self, tid: Tid, pc: u64) {
         let Some((pid, code_cache)) = self.process_of(tid).map(|p| (p.pid, p.code_cache.clone())) else { return };
         let unknown = !code_cache.borrow().executable(pc);
         if unknown {
@@ -252,7 +253,7 @@ impl Dispatcher<'_> {
     }
 
     /// The same for a thread that asks, and waits for an answer: where it goes on. `None`: that takes a stop, which follows.
-    pub(super) fn follow_asked(&mut self, tid: i32, kind: StubKind) -> Option<u64> {
+    pub(super) fn follow_asked(&mut self, tid: Tid, kind: StubKind) -> Option<u64> {
         let began = Instant::now();
         let (code_cache, _) = self.code_cache_and_state(tid)?;
         let StubKind::Transfer { told, .. } = kind else { return None };
@@ -293,7 +294,7 @@ impl Dispatcher<'_> {
 
     /// Where a bridge to `target` begins that is built without asking the sink, if the sink has met such a transfer elsewhere. The
     /// thread goes through that, so nothing has to be told.
-    fn has_met(&mut self, tid: i32, kind: StubKind, target: u64) -> Option<u64> {
+    fn has_met(&mut self, tid: Tid, kind: StubKind, target: u64) -> Option<u64> {
         let StubKind::Transfer { told, call_context, root } = kind else { return None };
         let shared = self.process_of(tid)?.code_cache.clone();
         let (id, outcome) = {
@@ -321,7 +322,7 @@ impl Dispatcher<'_> {
     }
 
     /// Whether code at `pc` can be translated without a stop of `tid`, if it can be read.
-    fn can_translate(&self, tid: i32, pc: u64) -> bool {
+    fn can_translate(&self, tid: Tid, pc: u64) -> bool {
         self.process_of(tid).is_some_and(|p| {
             let code_cache = p.code_cache.borrow();
             !code_cache.is_full() && code_cache.is_ordinary(pc)
@@ -329,7 +330,7 @@ impl Dispatcher<'_> {
     }
 
     /// The translation at `pc`, where that is so.
-    fn translation_asked(&mut self, tid: i32, pc: u64, call_context: CallContextId) -> Option<FragmentId> {
+    fn translation_asked(&mut self, tid: Tid, pc: u64, call_context: CallContextId) -> Option<FragmentId> {
         let p = self.process_of(tid)?;
         let code_cache = p.code_cache.clone();
         let known = code_cache.borrow().trans.lookup(pc, call_context);
@@ -345,7 +346,7 @@ impl Dispatcher<'_> {
     /// everything begins anew.
     fn is_in_vain(
         &mut self,
-        pid: i32,
+        pid: Pid,
         code_cache: &RefCell<CodeCache>,
         (kind, followed): (StubKind, &Followed),
         began: Instant,
@@ -358,7 +359,7 @@ impl Dispatcher<'_> {
     }
 
     /// Lets emitted code do from now on what `outcome` says of the transfer by `site` to `target`, whose translation is `id`.
-    fn bridge(&mut self, tid: i32, site: (u32, CallContextId, u64), (target, id): (u64, FragmentId), outcome: Outcome) {
+    fn bridge(&mut self, tid: Tid, site: (u32, CallContextId, u64), (target, id): (u64, FragmentId), outcome: Outcome) {
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
         if code_cache.borrow().trans.block(id).dead {
             return;
@@ -372,12 +373,12 @@ impl Dispatcher<'_> {
         }
     }
 
-    fn transfer(&self, tid: i32, told: u32) -> Option<Transfer> {
+    fn transfer(&self, tid: Tid, told: u32) -> Option<Transfer> {
         self.process_of(tid)?.code_cache.borrow().told_transfer(told)
     }
 
     /// Where a transfer of `tid` leads that is no return.
-    fn target_of(&self, tid: i32, how: Option<Transfer>) -> u64 {
+    fn target_of(&self, tid: Tid, how: Option<Transfer>) -> u64 {
         match how {
             Some(Transfer::CallIndirect | Transfer::JumpIndirect) => self.slot_word(tid, layout::TARGET),
             Some(Transfer::Call(to) | Transfer::Jump(to) | Transfer::Taken(to) | Transfer::Onward(to)) => to.0,
@@ -386,7 +387,7 @@ impl Dispatcher<'_> {
     }
 
     /// Has the sink decide on the transfer of a stub. Registers are the guest's afterwards, but for rip.
-    pub(super) fn follow_on(&mut self, tid: i32, kind: StubKind, regs: &mut Regs) -> Followed {
+    pub(super) fn follow_on(&mut self, tid: Tid, kind: StubKind, regs: &mut Regs) -> Followed {
         let (told, target) = match kind {
             StubKind::Transfer { told, .. } => {
                 let how = self.transfer(tid, told);
@@ -414,7 +415,7 @@ impl Dispatcher<'_> {
     }
 
     /// Has the sink decide on a transfer to `target` with this stack pointer.
-    fn decide(&mut self, tid: i32, kind: StubKind, (told, target): (u32, u64), sp: u64) -> Followed {
+    fn decide(&mut self, tid: Tid, kind: StubKind, (told, target): (u32, u64), sp: u64) -> Followed {
         let none = Followed { target, call_context: CallContextId::NONE, outcome: None };
         self.know_map(tid, target);
         self.pull_stack(tid);
@@ -438,7 +439,7 @@ impl Dispatcher<'_> {
         self.settings.trace.calls.is_some_and(|calls| calls.followed && calls.hooks)
     }
 
-    fn requests_wait(&self, tid: i32) -> bool {
+    fn requests_wait(&self, tid: Tid) -> bool {
         let (Some(trace_channel), Some(p)) =
             (self.trace_channel.as_ref().filter(|_| self.hooks()), self.process_of(tid))
         else {
@@ -449,12 +450,12 @@ impl Dispatcher<'_> {
 
     /// Has the sink do what functions ask for that `tid`, which stands still, has entered or left. While another question is dealt with,
     /// that waits for the next time.
-    pub(super) fn serve_requests_of(&mut self, tid: i32) {
+    pub(super) fn serve_requests_of(&mut self, tid: Tid) {
         if self.standstill.is_some() || !self.requests_wait(tid) {
             return;
         }
         let Some(pid) = self.process_of(tid).map(|p| p.pid) else { return };
-        let held = self.stand_still_collected(pid, tid);
+        let held = self.stand_still_collected(pid, Some(tid));
         if let Some(trace_channel) = self.trace_channel.as_ref().filter(|_| self.processes.contains_key(&pid)) {
             let _ = trace_channel.ask(|sink| {
                 sink.serve_requests(pid, tid);
@@ -466,13 +467,13 @@ impl Dispatcher<'_> {
     }
 
     /// A jump of `tid` is not among what has been executed, but has been made.
-    pub(super) fn count_jump(&self, tid: i32, counter: u32) {
+    pub(super) fn count_jump(&self, tid: Tid, counter: u32) {
         let (Some(slot), Some(p)) = (self.slot_of(tid), self.process_of(tid)) else { return };
         p.pool.borrow().take_off_counter(slot, counter, u64::MAX);
     }
 
     /// Hands over what `tid`'s counters have counted, which are zero afterwards.
-    pub(super) fn collect_counters(&mut self, tid: i32) {
+    pub(super) fn collect_counters(&mut self, tid: Tid) {
         let Some(slot) = self.slot_of(tid).filter(|_| self.follows(tid)) else { return };
         self.pull_stack(tid);
         let (Some(trace_channel), Some(p), Some(th)) =
@@ -535,14 +536,14 @@ impl Dispatcher<'_> {
     }
 
     /// The same for all threads of a process.
-    pub(super) fn collect_counters_all(&mut self, pid: i32) {
+    pub(super) fn collect_counters_all(&mut self, pid: Pid) {
         for tid in self.processes.get(&pid).map(|p| p.threads.clone()).unwrap_or_default() {
             self.collect_counters(tid);
         }
     }
 
     /// Emitted code goes on with what the sink says, for all threads of a process.
-    pub(super) fn push_stack_all(&self, pid: i32) {
+    pub(super) fn push_stack_all(&self, pid: Pid) {
         for &tid in self.processes.get(&pid).map(|p| &p.threads[..]).unwrap_or_default() {
             self.push_stack_whole(tid);
         }
@@ -564,7 +565,7 @@ impl Dispatcher<'_> {
     }
 
     /// A fault of `tid` where the frames that emitted code sees end: makes room for more.
-    pub(super) fn frames_full(&self, tid: i32, info: &libc::siginfo_t, regs: &mut Regs) -> bool {
+    pub(super) fn frames_full(&self, tid: Tid, info: &libc::siginfo_t, regs: &mut Regs) -> bool {
         let Some(p) = self.process_of(tid).filter(|_| self.follows(tid)) else { return false };
         if p.pool.borrow().at(regs.gs_base).is_none() {
             return false;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use grind_code_cache::flush::HOT;
 use grind_session::Settings;
+use grind_types::Pid;
 
 use super::Dispatcher;
 use super::flush::Reason;
@@ -99,7 +100,7 @@ impl Dispatcher<'_> {
         if !self.hotness_sampler.is_due() {
             return;
         }
-        let pids: Vec<i32> = self.processes.keys().copied().collect();
+        let pids: Vec<Pid> = self.processes.keys().copied().collect();
         let mut counted = std::mem::take(&mut self.hotness_sampler.counted);
         let mut nearest = 0.0;
         for pid in pids {

@@ -9,6 +9,7 @@ use grind_fragments::fragment_table::FragmentId;
 use grind_guest::process::State;
 use grind_layout::SlotWord;
 use grind_ptrace::{self as tracee, How, Regs, Stopped, is_sent};
+use grind_types::Tid;
 use nix::libc;
 
 use super::Dispatcher;
@@ -89,7 +90,7 @@ impl Dispatcher<'_> {
         State::Guest
     }
 
-    fn keep_guest_gs(&mut self, tid: i32, regs: &Regs) {
+    fn keep_guest_gs(&mut self, tid: Tid, regs: &Regs) {
         if let Some(th) = self.threads.get(&tid)
             && let Some(p) = self.processes.get(&th.pid)
         {
@@ -97,7 +98,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    pub(super) fn uncount_last(&mut self, tid: i32, block: FragmentId, executed: u16) {
+    pub(super) fn uncount_last(&mut self, tid: Tid, block: FragmentId, executed: u16) {
         let told = self.process_of(tid).and_then(|p| p.code_cache.borrow().trans.block(block).told);
         if let Some(told) = told {
             return self.tell_correction(tid, told, usize::from(executed), usize::from(executed) - 1);

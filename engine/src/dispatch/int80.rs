@@ -10,6 +10,7 @@
 use grind_fragments::fragment_table::FragmentId;
 use grind_guest::process::State;
 use grind_ptrace::{self as tracee, How, Memory, Regs, Stopped, is_sent};
+use grind_types::Tid;
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use nix::libc;
 
@@ -204,7 +205,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    fn int80_gadget(&self, tid: i32) -> Option<u64> {
+    fn int80_gadget(&self, tid: Tid) -> Option<u64> {
         self.code_cache_and_state(tid).map(|(s, _)| s.borrow().gadget.int80())
     }
 
@@ -340,14 +341,14 @@ impl Dispatcher<'_> {
     }
 
     /// Thread `child` has been created by `tid`, perhaps by such a call: it comes out of the same one.
-    pub(super) fn born_of_int80(&mut self, tid: i32, child: i32) {
+    pub(super) fn born_of_int80(&mut self, tid: Tid, child: Tid) {
         if let Some(call) = self.other_calls.get(&tid).copied() {
             self.other_calls.insert(child, call);
         }
     }
 
     /// Where a thread that such a call has created begins, if one has.
-    pub(super) fn begins_behind_int80(&mut self, tid: i32) -> Option<u64> {
+    pub(super) fn begins_behind_int80(&mut self, tid: Tid) -> Option<u64> {
         self.other_calls.remove(&tid).map(|call| call.next)
     }
 }

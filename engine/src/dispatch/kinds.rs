@@ -1,6 +1,8 @@
 //! Kinds of signals: which ones instructions cause, which stop whole processes. It looks at numbers and at what the kernel says of
 //! a thread, never at the dispatcher's state, so that everything else may use it.
 
+use grind_types::Tid;
+
 use nix::libc;
 
 use super::status::Status;
@@ -23,7 +25,7 @@ pub(super) fn stops_processes(signal: i32) -> bool {
 }
 
 /// Whether a signal that an instruction has caused waits for the thread.
-pub(super) fn fault_pending(tid: i32) -> bool {
+pub(super) fn fault_pending(tid: Tid) -> bool {
     let status = Status::of(tid);
     status.signals("SigPnd") & !status.signals("SigBlk") & FAULTS != 0
 }

@@ -12,6 +12,7 @@ use grind_guest::image::{self, Remote};
 use grind_layout::SlotWord;
 use grind_ptrace::{self as tracee, Stopped};
 use grind_session::Exit;
+use grind_types::Pid;
 use grind_types::subject;
 use nix::libc;
 
@@ -22,7 +23,7 @@ use super::life::{personality, release};
 
 impl Dispatcher<'_> {
     /// Process `pid` is to be left.
-    pub(super) fn leave_soon(&mut self, pid: i32) {
+    pub(super) fn leave_soon(&mut self, pid: Pid) {
         if self.processes.contains_key(&pid) && !self.leaving.contains(&pid) {
             self.leaving.push(pid);
             self.look_at_leaving();
@@ -42,7 +43,7 @@ impl Dispatcher<'_> {
 
     /// All threads of an address space stand at addresses of their own: they are left.
     pub(super) fn leave(&mut self, flush: Flush) {
-        let pids: Vec<i32> = self.processes.values().filter(|p| flush.is_of(&p.mm)).map(|p| p.pid).collect();
+        let pids: Vec<Pid> = self.processes.values().filter(|p| flush.is_of(&p.mm)).map(|p| p.pid).collect();
         log::debug!(target: subject::PROCESS, "processes {pids:?} are left");
         self.unpin();
         let mut threads: Vec<Stopped> = Vec::new();
@@ -94,7 +95,7 @@ impl Dispatcher<'_> {
     }
 
     /// Takes everything of the engine's out of the memory of `threads`, which are those of `pids`; returns those that live on.
-    fn take_out(&mut self, pids: &[i32], mut threads: Vec<Stopped>) -> Vec<Stopped> {
+    fn take_out(&mut self, pids: &[Pid], mut threads: Vec<Stopped>) -> Vec<Stopped> {
         let Some(p) = pids.first().and_then(|pid| self.processes.get(pid)) else { return threads };
         let Ok(regions) = p.memory.regions() else { return threads };
         let code_cache = p.code_cache.borrow();

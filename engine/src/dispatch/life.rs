@@ -19,9 +19,9 @@ use grind_guest::stacks::Stacks;
 use grind_isa::cpuid;
 use grind_ptrace::{self as tracee, Gadget, How, Memory, Stop, Stopped};
 use grind_session::{AtStart, ContextCounts, Exit, FirstProcess, Notice, ProcessReport};
-use grind_types::Module;
 use grind_types::hash::Map;
 use grind_types::subject;
+use grind_types::{Module, Pid, Tid};
 use nix::libc;
 
 use super::kinds::stops_processes;
@@ -37,7 +37,7 @@ impl Dispatcher<'_> {
         let tid = t.tid();
         let switches = self.switches(tid);
         match self.threads.get(&tid).map(|th| (th.state, switches || th.contexts.follow.is_some())) {
-            None if tid == self.main && self.processes.is_empty() => {
+            None if tid.leads(self.main) && self.processes.is_empty() => {
                 let _ = t.resume(How::Continue, 0);
             }
             None => {
@@ -104,32 +104,34 @@ impl Dispatcher<'_> {
     /// A new image is in place, its first instruction still to come.
     pub(super) fn executed(&mut self, t: Stopped) {
         let tid = t.tid();
-        let former = t.event_message().map_or(tid, |m| m as i32);
+        // Whichever thread has executed it, it is the only one from here on, and has the process's number.
+        let pid = Pid::led_by(tid);
+        let former = t.event_message().map_or(tid, |m| Tid(m as i32));
         tracee::renamed(former, tid);
-        self.traps_renamed(former, tid);
+        self.traps_renamed(former, pid);
         let known = self.threads.get(&former).or_else(|| self.threads.get(&tid)).map(|th| th.state);
         let follow = match known {
-            None => tid == self.main,
+            None => pid == self.main,
             Some(State::Exec { follow }) => follow,
             Some(State::OtherCall) => {
                 [former, tid].iter().find_map(|t| self.other_calls.get(t)).is_some_and(|c| c.follow)
             }
             Some(_) => false,
         };
-        let parent = self.processes.get(&tid).map_or(0, |p| p.parent);
-        let limits = self.processes.get(&tid).and_then(|p| p.address_limit);
-        let counted = self.processes.get(&tid).is_some_and(|p| p.counting);
+        let parent = self.processes.get(&pid).and_then(|p| p.parent);
+        let limits = self.processes.get(&pid).and_then(|p| p.address_limit);
+        let counted = self.processes.get(&pid).is_some_and(|p| p.counting);
         self.other_calls.remove(&former);
         self.other_calls.remove(&tid);
-        self.forget_process(tid);
-        log::debug!(target: subject::PROCESS, "process {tid} has a new image; it is followed: {follow}");
+        self.forget_process(pid);
+        log::debug!(target: subject::PROCESS, "process {pid} has a new image; it is followed: {follow}");
         if !follow {
-            self.left |= tid == self.main;
+            self.left |= pid == self.main;
             if let Some(limits) = limits {
-                Self::hand_limits_over(tid, limits);
+                Self::hand_limits_over(pid, limits);
             }
             let _ = t.detach(0);
-            self.session.process_left(tid);
+            self.session.process_left(pid);
             return;
         }
         // The exit from execve still has to write its result.
@@ -145,14 +147,15 @@ impl Dispatcher<'_> {
     }
 
     /// `counted`: what the process executed before was counted.
-    fn new_image(&mut self, t: Stopped, parent: i32, limits: Option<Limits>, counted: bool) {
+    fn new_image(&mut self, t: Stopped, parent: Option<Pid>, limits: Option<Limits>, counted: bool) {
         let tid = t.tid();
+        let pid = Pid::led_by(tid);
         let exe = std::fs::read_link(format!("/proc/{tid}/exe")).unwrap_or_default();
-        let args = command_line(tid);
+        let args = command_line(pid);
         let Ok(memory) = Memory::open(tid) else { return };
         self.traps_of_image(&t);
         let mut remote = Remote { thread: Some(t), gadget: Gadget::new(0), memory: &memory };
-        let prepared = image::prepare(&mut remote, tid, self.masked());
+        let prepared = image::prepare(&mut remote, self.masked());
         let thread = remote.thread.take();
         let (code_cache, pool) = match prepared {
             Ok(p) => p,
@@ -167,20 +170,20 @@ impl Dispatcher<'_> {
             AtStart::NotCounting => false,
             AtStart::Inherited => counted,
         };
-        self.add_process((tid, parent), counting, memory, (code_cache, pool), (exe, args));
-        if let Some(stack) = self.settings.trace.objects.then(|| objects::stack(&t, tid)).flatten()
+        self.add_process((pid, parent), counting, memory, (code_cache, pool), (exe, args));
+        if let Some(stack) = self.settings.trace.objects.then(|| objects::stack(&t)).flatten()
             && let Some(trace_channel) = &self.trace_channel
         {
-            trace_channel.stack(tid, tid, stack);
+            trace_channel.stack(pid, tid, stack);
         }
-        if !self.add_thread(tid, tid, State::Cache, ThreadContexts::default(), 0) {
+        if !self.add_thread(pid, tid, State::Cache, ThreadContexts::default(), 0) {
             return;
         }
-        self.tell_recording(tid, tid);
+        self.tell_recording(pid, tid);
         if let Some(limits) = limits {
-            self.limits_of_image(tid, limits);
+            self.limits_of_image(pid, limits);
         }
-        self.tell_image(tid);
+        self.tell_image(pid);
         let gs = self.gs(tid);
         let Ok(mut regs) = t.regs() else { return };
         regs.gs_base = gs;
@@ -195,7 +198,7 @@ impl Dispatcher<'_> {
     }
 
     /// If what thread `tid` of a process that has just been heard of executes is not recorded for now, the sink is told.
-    pub(super) fn tell_recording(&self, pid: i32, tid: i32) {
+    pub(super) fn tell_recording(&self, pid: Pid, tid: Tid) {
         if let (Some(trace_channel), Some(p)) = (&self.trace_channel, self.processes.get(&pid))
             && !p.counting
         {
@@ -204,7 +207,7 @@ impl Dispatcher<'_> {
     }
 
     /// The session is told of the image that `pid` runs from now on.
-    pub(super) fn tell_image(&mut self, pid: i32) {
+    pub(super) fn tell_image(&mut self, pid: Pid) {
         let Some(p) = self.processes.get(&pid) else { return };
         self.session.image_started(pid, p.parent, &p.exe, &p.args);
         self.settle_pin();
@@ -213,7 +216,7 @@ impl Dispatcher<'_> {
     /// A process that is followed from now on, still without threads: its memory has been prepared.
     pub(super) fn add_process(
         &mut self,
-        (pid, parent): (i32, i32),
+        (pid, parent): (Pid, Option<Pid>),
         counting: bool,
         memory: Memory,
         (mut code_cache, pool): (CodeCache, SlotPool),
@@ -255,7 +258,7 @@ impl Dispatcher<'_> {
     }
 
     /// The image of `pid` has been replaced: its books are closed without a report.
-    fn forget_process(&mut self, pid: i32) {
+    fn forget_process(&mut self, pid: Pid) {
         let Some(p) = self.processes.remove(&pid) else { return };
         for tid in &p.threads {
             tracee::leave(*tid);
@@ -300,7 +303,7 @@ impl Dispatcher<'_> {
     }
 
     /// Adds a thread's counts to its process; the last one's end is the process's.
-    pub(super) fn fold(&mut self, tid: i32, exit: Option<Exit>) {
+    pub(super) fn fold(&mut self, tid: Tid, exit: Option<Exit>) {
         if self.threads.get(&tid).is_none_or(|th| th.folded) {
             return;
         }
@@ -310,7 +313,7 @@ impl Dispatcher<'_> {
     }
 
     /// Adds a thread's counts to its process. Returns that if it was its last one.
-    pub(super) fn fold_thread(&mut self, tid: i32) -> Option<i32> {
+    pub(super) fn fold_thread(&mut self, tid: Tid) -> Option<Pid> {
         self.drain_thread(tid);
         self.tell_uses(tid);
         self.collect_counters(tid);
@@ -346,7 +349,7 @@ impl Dispatcher<'_> {
         books
     }
 
-    pub(super) fn report(&mut self, pid: i32, exit: Option<Exit>) {
+    pub(super) fn report(&mut self, pid: Pid, exit: Option<Exit>) {
         let Some(p) = self.processes.get_mut(&pid) else { return };
         if std::mem::replace(&mut p.reported, true) {
             return;
@@ -379,7 +382,7 @@ impl Dispatcher<'_> {
     }
 
     /// Nothing more is known of thread `tid`, whose number may be another's from now on. What was known of it.
-    pub(super) fn forget_thread(&mut self, tid: i32) -> Option<Thread> {
+    pub(super) fn forget_thread(&mut self, tid: Tid) -> Option<Thread> {
         self.early.remove(&tid);
         self.decided.remove(&tid);
         self.other_calls.remove(&tid);
@@ -391,7 +394,7 @@ impl Dispatcher<'_> {
     }
 
     /// The end of a thread, or of a process whose first thread this is, has been reported.
-    pub(super) fn ended(&mut self, tid: i32, how: Exit) {
+    pub(super) fn ended(&mut self, tid: Tid, how: Exit) {
         log::debug!(target: subject::PROCESS, "thread {tid} has ended: {how:?}");
         self.fold(tid, Some(how));
         if let Some(th) = self.forget_thread(tid) {
@@ -405,7 +408,7 @@ impl Dispatcher<'_> {
                 }
             }
         }
-        if tid == self.main {
+        if tid.leads(self.main) {
             self.exit = Some(how);
             let alone = self.processes.is_empty() && self.early.is_empty();
             self.session.first_process(FirstProcess::Ended { exit: how, alone });
@@ -429,7 +432,7 @@ pub(super) fn release(p: &Process) {
     }
 }
 
-pub(super) fn command_line(pid: i32) -> Vec<OsString> {
+pub(super) fn command_line(pid: Pid) -> Vec<OsString> {
     let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let body = bytes.strip_suffix(&[0]).unwrap_or(&bytes);
     if bytes.is_empty() {
@@ -439,7 +442,7 @@ pub(super) fn command_line(pid: i32) -> Vec<OsString> {
 }
 
 /// The executable that a path given to `execve` by `pid` names: relative paths are relative to its own folder.
-pub(super) fn resolve(pid: i32, path: &std::path::Path) -> PathBuf {
+pub(super) fn resolve(pid: Pid, path: &std::path::Path) -> PathBuf {
     if path.is_absolute() {
         return path.to_path_buf();
     }

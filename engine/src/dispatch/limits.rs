@@ -8,6 +8,7 @@ use grind_guest::process::Process;
 use grind_layout as layout;
 use grind_ptrace::maps;
 use grind_ptrace::{How, Regs, Stopped};
+use grind_types::{Pid, Tid};
 use nix::libc;
 
 use super::Dispatcher;
@@ -43,10 +44,10 @@ fn for_the_kernel(p: &Process, limits: Limits) -> Limits {
 
 /// Sets the limit of another process.
 #[allow(unsafe_code)]
-fn set(pid: i32, [soft, hard]: Limits) {
+fn set(pid: Pid, [soft, hard]: Limits) {
     let new = libc::rlimit { rlim_cur: soft, rlim_max: hard };
     // SAFETY: the structure is valid for the call. If it is refused, the program has less than it wanted.
-    unsafe { libc::prlimit(pid, libc::RLIMIT_AS, &raw const new, std::ptr::null_mut()) };
+    unsafe { libc::prlimit(pid.0, libc::RLIMIT_AS, &raw const new, std::ptr::null_mut()) };
 }
 
 impl Dispatcher<'_> {
@@ -58,13 +59,13 @@ impl Dispatcher<'_> {
         let (resource, new, old) = match nr {
             libc::SYS_getrlimit => (args[0], 0, args[1]),
             libc::SYS_setrlimit => (args[0], args[1], 0),
-            _ if args[0] as i32 == 0 || args[0] as i32 == pid => (args[1], args[2], args[3]),
+            _ if args[0] as i32 == 0 || args[0] as i32 == pid.0 => (args[1], args[2], args[3]),
             _ => return run(t, go, How::Continue),
         };
         if resource as u32 != libc::RLIMIT_AS || new == 0 && p.address_limit.is_none() {
             return run(t, go, How::Continue);
         }
-        let former = p.address_limit.or_else(|| current(tid));
+        let former = p.address_limit.or_else(|| current(pid));
         let wanted = if new == 0 {
             None
         } else {
@@ -101,7 +102,7 @@ impl Dispatcher<'_> {
     }
 
     /// Another chunk is going to be mapped into `pid`.
-    pub(super) fn make_room_for_chunk(&self, pid: i32) {
+    pub(super) fn make_room_for_chunk(&self, pid: Pid) {
         if let Some(p) = self.processes.get(&pid)
             && let Some(limits) = p.address_limit
         {
@@ -111,7 +112,7 @@ impl Dispatcher<'_> {
     }
 
     /// A new image in `pid` has got its mappings; its process has set `limits` before.
-    pub(super) fn limits_of_image(&mut self, pid: i32, limits: Limits) {
+    pub(super) fn limits_of_image(&mut self, pid: Pid, limits: Limits) {
         if let Some(p) = self.processes.get_mut(&pid) {
             p.address_limit = Some(limits);
             set(pid, for_the_kernel(p, limits));
@@ -119,7 +120,7 @@ impl Dispatcher<'_> {
     }
 
     /// `pid` goes on with a program that is not followed.
-    pub(super) fn hand_limits_over(pid: i32, limits: Limits) {
+    pub(super) fn hand_limits_over(pid: Pid, limits: Limits) {
         set(pid, limits);
     }
 
@@ -132,7 +133,7 @@ impl Dispatcher<'_> {
             return run(t, go, How::Continue);
         }
         let Some(p) = self.process_of(tid) else { return };
-        let regions = maps::read(p.pid).unwrap_or_default();
+        let regions = maps::read(Tid::main_of(p.pid)).unwrap_or_default();
         let slots = p.pool.borrow().span();
         let own = |at: u64| {
             let s = p.code_cache.borrow();
@@ -168,15 +169,15 @@ impl Dispatcher<'_> {
 
 /// The kernel's RLIMIT_AS of a process.
 #[allow(unsafe_code)]
-fn current(pid: i32) -> Option<Limits> {
+fn current(pid: Pid) -> Option<Limits> {
     let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure is valid for the call.
-    let r = unsafe { libc::prlimit(pid, libc::RLIMIT_AS, std::ptr::null(), &raw mut now) };
+    let r = unsafe { libc::prlimit(pid.0, libc::RLIMIT_AS, std::ptr::null(), &raw mut now) };
     (r == 0).then_some([now.rlim_cur, now.rlim_max])
 }
 
 /// Bytes that a process may lock.
-fn lockable(pid: i32) -> u64 {
+fn lockable(pid: Pid) -> u64 {
     const CAP_IPC_LOCK: u32 = 14;
     let read = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
     let status = read("status");

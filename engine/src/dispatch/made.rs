@@ -6,26 +6,27 @@
 use std::cell::RefCell;
 
 use grind_code_cache::CodeCache;
+use grind_types::Tid;
 
 use super::Dispatcher;
 use super::announce::announce;
 
 impl Dispatcher<'_> {
     /// Code at `pc` is about to be translated for thread `tid`, which waits, or is about to be gone to.
-    pub(super) fn note_made(&mut self, tid: i32, code_cache: &RefCell<CodeCache>, pc: u64) {
+    pub(super) fn note_made(&mut self, tid: Tid, code_cache: &RefCell<CodeCache>, pc: u64) {
         if code_cache.borrow().is_made(pc) {
             self.note_moment(tid, code_cache);
         }
     }
 
     /// Any code is about to be translated, for thread `tid`.
-    pub(super) fn note_all_made(&mut self, tid: i32, code_cache: &RefCell<CodeCache>) {
+    pub(super) fn note_all_made(&mut self, tid: Tid, code_cache: &RefCell<CodeCache>) {
         if code_cache.borrow().has_made() {
             self.note_moment(tid, code_cache);
         }
     }
 
-    fn note_moment(&mut self, tid: i32, code_cache: &RefCell<CodeCache>) {
+    fn note_moment(&mut self, tid: Tid, code_cache: &RefCell<CodeCache>) {
         let Some(pid) = self.process_of(tid).map(|p| p.pid) else { return };
         let made = self.session.code_made(pid, &code_cache.borrow().modules);
         if !code_cache.borrow_mut().trans.now_made(made) || self.settings.trace.calls.is_none() {

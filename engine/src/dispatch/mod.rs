@@ -70,10 +70,10 @@ use grind_session::trace_channel::TraceChannel;
 use grind_session::{Exit, FirstProcess, Notice, Program, Session, Settings};
 use grind_trace::Sink;
 use grind_trace::follow::CallContextId;
-use grind_types::EngineError;
 use grind_types::fault;
 use grind_types::hash::Map;
 use grind_types::subject;
+use grind_types::{EngineError, Pid, Tid};
 use nix::libc;
 
 use crate::launch;
@@ -89,10 +89,10 @@ const STUB_LEN: u64 = 5;
 pub(crate) struct Dispatcher<'s> {
     session: &'s mut dyn Session,
     settings: &'s Settings,
-    processes: Map<i32, Process>,
-    threads: Map<i32, Thread>,
+    processes: Map<Pid, Process>,
+    threads: Map<Tid, Thread>,
     /// First stops of threads whose creator has not told of them yet, and the stops' signals.
-    early: Map<i32, (Stopped, i32)>,
+    early: Map<Tid, (Stopped, i32)>,
     pin: affinity::Pin,
     poller: poller::Poller,
     fair_wait: fair_wait::FairWait,
@@ -100,36 +100,36 @@ pub(crate) struct Dispatcher<'s> {
     /// The way to whoever analyses the trace, if there is one.
     trace_channel: Option<TraceChannel>,
     /// What processes do with SIGTRAP, where that needs care.
-    traps: Map<i32, sigtrap::Traps>,
+    traps: Map<Pid, sigtrap::Traps>,
     /// Address spaces whose translations are about to be thrown away.
     flushes: Vec<flush::Flush>,
     /// The process in which it has just turned out that this should be done.
-    full: Option<i32>,
+    full: Option<Pid>,
     /// Processes whose translations do not fit what they are to record.
     windows: window::Windows,
     /// Threads that wait until theirs can be thrown away.
-    too_early: HashMap<i32, Stopped>,
+    too_early: HashMap<Tid, Stopped>,
     hotness_sampler: hotness::HotnessSampler,
     /// Transfers of control that have been decided on, but whose threads have to stop before they go on.
-    decided: Map<i32, follow::Followed>,
+    decided: Map<Tid, follow::Followed>,
     /// Threads whose costs are, or were, not collected for a while.
-    uncollected: Map<i32, ask::Uncollected>,
+    uncollected: Map<Tid, ask::Uncollected>,
     /// Threads that are about to make a system call again that was interrupted for nothing: the address of its instruction.
-    again: Map<i32, u64>,
+    again: Map<Tid, u64>,
     /// The same of the thread whose stop is being dealt with.
     was_again: Option<u64>,
     /// What the thread whose stop is being dealt with was about to do.
     was_interrupted: Option<Interrupted>,
     /// System calls that are being timed.
-    timed: Map<i32, calltime::Timed>,
+    timed: Map<Tid, calltime::Timed>,
     /// System calls that are being made by `int 0x80`.
-    other_calls: Map<i32, int80::Call>,
+    other_calls: Map<Tid, int80::Call>,
     /// Processes whose costs are to be collected, or not, as soon as that can be.
     collection: collection::Wishes,
     /// What stands still while something is asked about a process.
     standstill: Option<ask::Standstill>,
     /// Threads that wait until those that follow them have changed their context.
-    held: Map<i32, contexts::Held>,
+    held: Map<Tid, contexts::Held>,
     /// The files behind mapped code.
     files: MappedFiles,
     /// What was asked for of them, by earlier processes too.
@@ -139,7 +139,7 @@ pub(crate) struct Dispatcher<'s> {
     /// Warnings given so far.
     warned: std::collections::HashSet<&'static str>,
     /// The first process.
-    main: i32,
+    main: Pid,
     /// It has been stopped by a signal.
     main_stopped: bool,
     /// It has gone on to a program that is not followed, or is left to itself.
@@ -147,7 +147,7 @@ pub(crate) struct Dispatcher<'s> {
     /// It ran already.
     attached: bool,
     /// Processes that are to be left to themselves as soon as that can be done.
-    leaving: Vec<i32>,
+    leaving: Vec<Pid>,
     /// When the driver was asked last what it wants.
     looked: Instant,
     /// What interrupts for that, where a signal of the driver's must not be missed.
@@ -162,7 +162,7 @@ pub(crate) enum Target<'a> {
     /// A program that is started.
     Program(&'a Program),
     /// A process that runs already.
-    Process(i32),
+    Process(Pid),
 }
 
 /// Follows a program to its end, or until it is to be left.
@@ -215,7 +215,7 @@ pub(crate) fn run(
         warned: std::collections::HashSet::new(),
         main: match (target, &launched) {
             (Target::Process(pid), _) => pid,
-            (_, launched) => launched.as_ref().map_or(0, |(launched, _)| launched.pid),
+            (_, launched) => launched.as_ref().map_or(Pid(0), |(launched, _)| launched.pid),
         },
         main_stopped: false,
         left: false,
@@ -269,8 +269,8 @@ impl Dispatcher<'_> {
             match wait {
                 Wait::Nothing => return Ok(()),
                 Wait::Stopped(t, stop) => self.stopped(t, stop),
-                Wait::Exited(tid, code) => self.ended(tid, Exit::Code(code)),
-                Wait::Killed(tid, signal) => self.ended(tid, Exit::Signal(signal)),
+                Wait::Exited { tid, status } => self.ended(tid, Exit::Code(status)),
+                Wait::Killed { tid, signal } => self.ended(tid, Exit::Signal(signal)),
                 Wait::Interrupted => self.look_outside(),
             }
             // Where one stop follows another, nothing is ever waited for that could be interrupted.
@@ -309,16 +309,16 @@ impl Dispatcher<'_> {
     }
 
     /// A signal has stopped `tid`.
-    fn main_stops(&mut self, tid: i32, signal: i32) {
-        if tid == self.main && !self.main_stopped {
+    fn main_stops(&mut self, tid: Tid, signal: i32) {
+        if tid.leads(self.main) && !self.main_stopped {
             self.main_stopped = true;
             self.session.first_process(FirstProcess::Stopped(signal));
         }
     }
 
     /// `tid` is not stopped, or not any more.
-    fn main_continued(&mut self, tid: i32) {
-        if tid == self.main && self.main_stopped {
+    fn main_continued(&mut self, tid: Tid) {
+        if tid.leads(self.main) && self.main_stopped {
             self.main_stopped = false;
             self.session.first_process(FirstProcess::Continued);
         }
@@ -329,20 +329,20 @@ impl Dispatcher<'_> {
         log::trace!(target: subject::DISPATCH, "thread {tid} stopped: {stop:?}");
         self.was_again = self.again.remove(&tid);
         self.was_interrupted = self.threads.get_mut(&tid).and_then(|th| th.interrupted.take());
-        if matches!(stop, Stop::Event(libc::PTRACE_EVENT_STOP, _)) {
+        if matches!(stop, Stop::Event { event: libc::PTRACE_EVENT_STOP, .. }) {
             self.still_interrupted(tid);
         }
         if stop != Stop::Syscall {
             self.call_left(tid, false);
         }
         match stop {
-            Stop::Event(event, signal) => self.event(t, event, signal),
+            Stop::Event { event, signal } => self.event(t, event, signal),
             // Otherwise only asked for while an image is being prepared, and dealt with there.
             Stop::Syscall => self.call_stop(t),
             Stop::Signal(signal) => {
                 let Some(thread) = self.threads.get(&tid) else {
                     // Before the program has begun; or not followed any more, and there is nothing to resume.
-                    if tid == self.main && self.left {
+                    if tid.leads(self.main) && self.left {
                         self.session.first_process(FirstProcess::Stopped(signal));
                     }
                     let _ = t.resume(How::Continue, signal);
@@ -401,27 +401,27 @@ impl Dispatcher<'_> {
         self.signal(t, libc::SIGTRAP, state);
     }
 
-    fn code_cache_and_state(&self, tid: i32) -> Option<(Rc<RefCell<CodeCache>>, State)> {
+    fn code_cache_and_state(&self, tid: Tid) -> Option<(Rc<RefCell<CodeCache>>, State)> {
         let th = self.threads.get(&tid)?;
         let p = self.processes.get(&th.pid)?;
         Some((p.code_cache.clone(), th.state))
     }
 
-    fn process_of(&self, tid: i32) -> Option<&Process> {
+    fn process_of(&self, tid: Tid) -> Option<&Process> {
         self.processes.get(&self.threads.get(&tid)?.pid)
     }
 
-    fn process_of_mut(&mut self, tid: i32) -> Option<&mut Process> {
+    fn process_of_mut(&mut self, tid: Tid) -> Option<&mut Process> {
         self.processes.get_mut(&self.threads.get(&tid)?.pid)
     }
 
-    fn set_state(&mut self, tid: i32, state: State) {
+    fn set_state(&mut self, tid: Tid, state: State) {
         if let Some(th) = self.threads.get_mut(&tid) {
             th.state = state;
         }
     }
 
-    fn slot_word(&self, tid: i32, word: SlotWord) -> u64 {
+    fn slot_word(&self, tid: Tid, word: SlotWord) -> u64 {
         self.threads
             .get(&tid)
             .and_then(|th| Some(self.processes.get(&th.pid)?.pool.borrow().slot_word(th.slot, word)))
@@ -429,7 +429,7 @@ impl Dispatcher<'_> {
     }
 
     /// What gs must be while `tid` runs translated code.
-    fn gs(&self, tid: i32) -> u64 {
+    fn gs(&self, tid: Tid) -> u64 {
         let Some(th) = self.threads.get(&tid) else { return 0 };
         let Some(p) = self.processes.get(&th.pid) else { return 0 };
         let pool = p.pool.borrow();
@@ -506,7 +506,7 @@ impl Dispatcher<'_> {
     }
 
     /// Where an indirect branch leads that has not found an IBL target; makes the registers the guest's.
-    fn indirect_target(&self, tid: i32, regs: &mut Regs, way: Way) -> u64 {
+    fn indirect_target(&self, tid: Tid, regs: &mut Regs, way: Way) -> u64 {
         regs.rcx = self.slot_word(tid, SlotWord::Rcx);
         match way {
             Way::Jump | Way::Call => self.slot_word(tid, TARGET),
@@ -561,10 +561,10 @@ impl Dispatcher<'_> {
     /// killed it.
     fn give_up(&mut self, t: Option<Stopped>, e: EngineError) -> Option<Stopped> {
         if let Some(t) = t.filter(|t| !t.has_been_killed()) {
-            let pid = self.threads.get(&t.tid()).map_or(t.tid(), |th| th.pid);
+            let pid = self.threads.get(&t.tid()).map_or(Pid::led_by(t.tid()), |th| th.pid);
             self.session.notice(pid, Notice::Warning(e.to_string()));
             self.failure.get_or_insert(e);
-            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGKILL);
+            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid.0), nix::sys::signal::SIGKILL);
             let _ = t.resume(How::Continue, 0);
         }
         None

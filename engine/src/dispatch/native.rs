@@ -6,6 +6,7 @@ use grind_code_cache::CodeCache;
 use grind_fragments::fragment_table::StubKind;
 use grind_guest::recover::{self, CachePosition};
 use grind_ptrace::{Regs, Stopped};
+use grind_types::Tid;
 use grind_unwind::Stack;
 
 use super::Dispatcher;
@@ -13,10 +14,10 @@ use super::announce::announce;
 
 impl Dispatcher<'_> {
     /// The frames of thread `tid`, whose registers are the guest's and which is at `pc`: `most` of them at most.
-    pub(super) fn native_stack(&mut self, tid: i32, regs: &Regs, pc: u64, most: usize) -> Option<Stack> {
+    pub(super) fn native_stack(&mut self, tid: Tid, regs: &Regs, pc: u64, most: usize) -> Option<Stack> {
         let (code_cache, _) = self.code_cache_and_state(tid)?;
         let p = self.process_of_mut(tid)?;
-        p.stacks.stack((p.pid, &p.memory), |at| code_cache.borrow().is_cache(at), (pc, regs), most)
+        p.stacks.stack((tid, &p.memory), |at| code_cache.borrow().is_cache(at), (pc, regs), most)
     }
 
     /// Tells the sink what is active in `t`, which has just begun to be recorded.
@@ -29,7 +30,7 @@ impl Dispatcher<'_> {
         let Some(pc) = guest_address(&code_cache.borrow(), regs.rip) else { return };
         let Some(p) = self.process_of_mut(tid) else { return };
         let is_ours = |at| code_cache.borrow().is_cache(at);
-        let (pid, frames) = (p.pid, p.stacks.calls((p.pid, &p.memory), is_ours, (pc, &regs)));
+        let (pid, frames) = (p.pid, p.stacks.calls((tid, &p.memory), is_ours, (pc, &regs)));
         if let (Some(trace_channel), true) = (&self.trace_channel, frames.len() > 1) {
             announce(trace_channel, &mut code_cache.borrow_mut());
             trace_channel.stands(pid, tid, frames);

@@ -19,6 +19,7 @@ use grind_trace::{
     ALLOCATOR_CALLED, ALLOCATOR_RETURNED, CALLED_WORDS, CARVED_WORDS, OBJECT_CARVED, OBJECT_DIED, OBJECT_FREED,
     OBJECT_GIVEN_BACK, OBJECT_POOL_GONE, OBJECT_POOL_MOVED, OBJECT_POOL_TRIMMED, OBJECT_RESIZED, object_words,
 };
+use grind_types::{Pid, Tid};
 
 use super::Dispatcher;
 use super::announce::announce;
@@ -26,11 +27,11 @@ use super::announce::announce;
 /// The kernel leaves at least so much room for the stack of a process.
 const ROOM: u64 = 128 << 20;
 
-/// Where the stack of `t`, a thread of `pid` that is about to begin, may grow to: for the first one of an image what the
+/// Where the stack of `t`, a thread that is about to begin, may grow to: for the first one of an image what the
 /// kernel keeps free for it, for others the mapping, which ends where the thread begins.
-pub(super) fn stack(t: &Stopped, pid: i32) -> Option<Range<u64>> {
+pub(super) fn stack(t: &Stopped) -> Option<Range<u64>> {
     let sp = t.regs().ok()?.rsp;
-    let regions = maps::read(pid).ok()?;
+    let regions = maps::read(t.tid()).ok()?;
     let region = regions.iter().find(|r| (r.start..r.end).contains(&sp.wrapping_sub(1)))?;
     Some(match region.name.as_slice() {
         b"[stack]" => region.start.min(region.end.saturating_sub(ROOM))..region.end,
@@ -113,7 +114,7 @@ impl Dispatcher<'_> {
     }
 
     /// The program says by a request what is to be a block of its own. `next` is the address behind the request.
-    pub(super) fn object_request(&mut self, tid: i32, request: Request, arguments: [u64; 5], next: u64) {
+    pub(super) fn object_request(&mut self, tid: Tid, request: Request, arguments: [u64; 5], next: u64) {
         if !self.settings.trace.objects {
             return;
         }
@@ -125,7 +126,7 @@ impl Dispatcher<'_> {
     }
 
     /// Records what happens to a block.
-    fn record_event(&mut self, tid: i32, event: Said) {
+    fn record_event(&mut self, tid: Tid, event: Said) {
         let mut record = Vec::with_capacity(CARVED_WORDS);
         let mut died =
             |address: u64, how: u32| record.extend([OBJECT_DIED, address as u32, (address >> 32) as u32, how]);
@@ -155,7 +156,7 @@ impl Dispatcher<'_> {
     }
 
     /// Writes a record about objects, behind what all threads have recorded before.
-    fn record_object(&mut self, tid: i32, record: &[u32]) {
+    fn record_object(&mut self, tid: Tid, record: &[u32]) {
         debug_assert_eq!(record.first().and_then(|first| object_words(*first)), Some(record.len()));
         let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
         let slot = th.slot;
@@ -175,7 +176,7 @@ impl Dispatcher<'_> {
     }
 
     /// Hands over what a thread that counts nothing at present has recorded of objects: their time goes on.
-    pub(super) fn hand_over_objects(&self, tid: i32, slot: SlotId) {
+    pub(super) fn hand_over_objects(&self, tid: Tid, slot: SlotId) {
         let (Some(trace_channel), Some(p)) = (&self.trace_channel, self.process_of(tid)) else { return };
         let mut words = Vec::new();
         p.pool.borrow_mut().read_trace(slot, &mut words);
@@ -188,7 +189,7 @@ impl Dispatcher<'_> {
 
     /// Hands over what the threads of a process have recorded so far, while they may run on, if the lives of threads are told: what
     /// is told next comes behind that.
-    pub(super) fn hand_over_lives(&self, pid: i32) {
+    pub(super) fn hand_over_lives(&self, pid: Pid) {
         if self.settings.trace.lives {
             for tid in self.processes.get(&pid).map(|p| p.threads.clone()).unwrap_or_default() {
                 self.hand_over_ahead(tid);
@@ -197,7 +198,7 @@ impl Dispatcher<'_> {
     }
 
     /// A thread of a process begins to live, if that is told.
-    pub(super) fn tell_born(&self, pid: i32, tid: i32) {
+    pub(super) fn tell_born(&self, pid: Pid, tid: Tid) {
         if let Some(trace_channel) = self.trace_channel.as_ref().filter(|_| self.settings.trace.lives) {
             self.hand_over_lives(pid);
             trace_channel.thread_born(pid, tid);
@@ -205,7 +206,7 @@ impl Dispatcher<'_> {
     }
 
     /// Hands over what a thread has recorded so far, while it may run on.
-    pub(super) fn hand_over_ahead(&self, tid: i32) {
+    pub(super) fn hand_over_ahead(&self, tid: Tid) {
         let (Some(trace_channel), Some(th), Some(p)) =
             (&self.trace_channel, self.threads.get(&tid), self.process_of(tid))
         else {

@@ -25,6 +25,7 @@ use grind_layout::{SlotWord, TARGET};
 use grind_ptrace::{self as tracee, Wait};
 use grind_session::Beside;
 use grind_trace::follow::CallContextId;
+use grind_types::Tid;
 
 use super::Dispatcher;
 
@@ -50,7 +51,7 @@ pub(super) struct Poller {
     stops: u32,
     last: Option<Instant>,
     /// Whose the last one was.
-    asker: i32,
+    asker: Option<Tid>,
     /// Grind is on another processor than the program.
     aside: bool,
     /// Not before this.
@@ -76,17 +77,17 @@ impl Poller {
 
 impl Dispatcher<'_> {
     /// A request had to stop.
-    pub(super) fn not_polled(&mut self, tid: i32) {
+    pub(super) fn not_polled(&mut self, tid: Tid) {
         let now = Instant::now();
         let a = &mut self.poller;
         let in_a_row = a.last.is_some_and(|last| now - last < SOON);
         a.stops = if in_a_row { a.stops + 1 } else { 1 };
         a.last = Some(now);
-        a.asker = tid;
+        a.asker = Some(tid);
     }
 
     /// What the stub wants that `tid` has come from. It does not wait for an answer any more.
-    pub(super) fn asked_for(&mut self, tid: i32) -> Option<StubKind> {
+    pub(super) fn asked_for(&mut self, tid: Tid) -> Option<StubKind> {
         let slot = self.threads.get(&tid)?.slot;
         let _ = self.process_of(tid)?.pool.borrow().set_slot_word(slot, SlotWord::Answer, 0);
         let number = self.slot_word(tid, SlotWord::Request) as u32;
@@ -95,7 +96,7 @@ impl Dispatcher<'_> {
         code_cache.trans.stubs.get(number as usize).map(|s| s.kind)
     }
 
-    fn header(&self, tid: i32) -> Option<Rc<SharedMemory>> {
+    fn header(&self, tid: Tid) -> Option<Rc<SharedMemory>> {
         let slot = self.threads.get(&tid)?.slot;
         self.process_of(tid)?.pool.borrow().header(slot)
     }
@@ -142,7 +143,7 @@ impl Dispatcher<'_> {
             (_, false) => match self.step_aside() {
                 Some(tid) => tid,
                 // Several threads: the kernel has found another processor for the one that goes on.
-                None if self.threads.len() > 1 && self.pin.processors() > 1 => self.poller.asker,
+                None if self.threads.len() > 1 && self.pin.processors() > 1 => self.poller.asker?,
                 None => {
                     self.poller.not_before = Some(Instant::now() + PAUSE);
                     return None;
@@ -163,7 +164,7 @@ impl Dispatcher<'_> {
 
     fn wait_for_request(
         &mut self,
-        tid: i32,
+        tid: Tid,
         code_cache: &Rc<RefCell<CodeCache>>,
         header: &SharedMemory,
     ) -> Option<Wait> {
@@ -210,7 +211,7 @@ impl Dispatcher<'_> {
     }
 
     /// Does what is asked for; returns where the guest goes on. `None`: that takes a stop.
-    fn answer(&mut self, tid: i32, code_cache: &Rc<RefCell<CodeCache>>, header: &SharedMemory) -> Option<u64> {
+    fn answer(&mut self, tid: Tid, code_cache: &Rc<RefCell<CodeCache>>, header: &SharedMemory) -> Option<u64> {
         let number = header.load_u64(SlotWord::Request as usize) as u32;
         let kind = code_cache.borrow().trans.stubs.get(number as usize)?.kind;
         let (target, call_context) = match kind {

@@ -13,6 +13,7 @@
 use std::time::{Duration, Instant};
 
 use grind_ptrace::{self as tracee, How, Stopped};
+use grind_types::Tid;
 use nix::libc;
 
 use super::Dispatcher;
@@ -38,7 +39,7 @@ pub(super) struct Spells {
 
 impl Dispatcher<'_> {
     /// A signal has come for `tid` while it ran translated code, at `rip`.
-    pub(super) fn signal_comes(&mut self, tid: i32, rip: u64, info: &libc::siginfo_t) {
+    pub(super) fn signal_comes(&mut self, tid: Tid, rip: u64, info: &libc::siginfo_t) {
         let Some(th) = self.threads.get_mut(&tid) else { return };
         let p = &mut th.progress;
         if p.went_on.is_none_or(|(_, at)| at != rip) {
@@ -52,7 +53,7 @@ impl Dispatcher<'_> {
     }
 
     /// `tid`, which has stopped before a system call, is about to make it, at `go`: it has not moved until it has.
-    pub(super) fn goes_to_call(&mut self, tid: i32, go: u64) {
+    pub(super) fn goes_to_call(&mut self, tid: Tid, go: u64) {
         if let Some(went_on) = self.threads.get_mut(&tid).and_then(|th| th.progress.went_on.as_mut()) {
             *went_on = (Instant::now(), go);
         }

@@ -2,6 +2,7 @@
 //! thread go on exactly once, or says how that is to be done.
 
 use grind_guest::process::State;
+use grind_types::Tid;
 
 use grind_ptrace::{How, Regs, Stopped};
 
@@ -24,7 +25,7 @@ pub(super) fn answer(t: Stopped, mut regs: Regs, go: u64, next: u64, result: i64
 
 /// How a thread that has been told to stop has to go on first, if it is in the middle of something that ends with a stop of its
 /// own.
-pub(super) fn middle(tid: i32, state: State) -> Option<How> {
+pub(super) fn middle(tid: Tid, state: State) -> Option<How> {
     match state {
         State::InPlace { .. } | State::Handler | State::SigReturn { .. } => Some(How::Step),
         // It has got to a stub, or faulted, and this stop has only come first.

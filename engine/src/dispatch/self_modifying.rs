@@ -19,6 +19,7 @@ use grind_guest::recover;
 use grind_ptrace::maps;
 use grind_ptrace::{How, Regs, Stopped};
 use grind_types::subject;
+use grind_types::{Pid, Tid};
 use nix::libc;
 
 use super::Dispatcher;
@@ -136,7 +137,7 @@ impl Dispatcher<'_> {
     pub(super) fn protect_code(
         &mut self,
         t: Stopped,
-        pid: i32,
+        pid: Pid,
         code_cache: &Rc<RefCell<CodeCache>>,
     ) -> Option<Stopped> {
         let fresh = code_cache.borrow_mut().fresh_pages();
@@ -144,7 +145,7 @@ impl Dispatcher<'_> {
             return Some(t);
         }
         let mut calls = Vec::new();
-        let regions = maps::read(pid).unwrap_or_default();
+        let regions = maps::read(Tid::main_of(pid)).unwrap_or_default();
         for (code, file) in fresh {
             for r in regions.iter().filter(|r| r.write) {
                 let page = match file {

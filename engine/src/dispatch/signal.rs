@@ -6,6 +6,7 @@
 use grind_guest::process::State;
 use grind_guest::recover::{self, Boundary, CachePosition};
 use grind_ptrace::{self as tracee, How, Regs, Stop, Stopped, is_sent};
+use grind_types::Tid;
 use grind_types::subject;
 use nix::libc;
 
@@ -356,7 +357,7 @@ fn is_behind_call(regs: &Regs) -> bool {
 }
 
 /// Whether the guest has a handler for `signal`.
-pub(super) fn caught(tid: i32, signal: i32) -> bool {
+pub(super) fn caught(tid: Tid, signal: i32) -> bool {
     Status::of(tid).signals("SigCgt") & bit(signal) != 0
 }
 

@@ -21,6 +21,7 @@ use grind_code_cache::{CallStop, MASKS_LOOKED_AT};
 use grind_guest::image::Remote;
 use grind_guest::process::{Process, State};
 use grind_ptrace::{self as tracee, How, Regs, Stop, Stopped};
+use grind_types::{Pid, Tid};
 use nix::libc;
 
 use super::Dispatcher;
@@ -45,36 +46,36 @@ pub(super) struct Traps {
     acts: bool,
     ignored: bool,
     /// Threads that block it.
-    blocked: HashSet<i32>,
+    blocked: HashSet<Tid>,
     /// What is to be delivered to a thread once it does not block it any more.
-    held: HashMap<i32, libc::siginfo_t>,
+    held: HashMap<Tid, libc::siginfo_t>,
 }
 
 impl Dispatcher<'_> {
-    fn traps_of(&mut self, tid: i32) -> Option<&mut Traps> {
+    fn traps_of(&mut self, tid: Tid) -> Option<&mut Traps> {
         let pid = self.threads.get(&tid)?.pid;
         self.traps.get_mut(&pid)
     }
 
-    pub(super) fn trap_blocked(&self, tid: i32) -> bool {
+    pub(super) fn trap_blocked(&self, tid: Tid) -> bool {
         let pid = self.threads.get(&tid).map(|th| th.pid);
         pid.and_then(|p| self.traps.get(&p)).is_some_and(|t| t.blocked.contains(&tid))
     }
 
     /// From now on the process's dealings with SIGTRAP are looked after.
-    fn mind_traps(&mut self, tid: i32) {
+    fn mind_traps(&mut self, tid: Tid) {
         if let Some(th) = self.threads.get(&tid).filter(|_| self.masks_are_followed(tid)) {
             self.traps.entry(th.pid).or_default();
         }
     }
 
-    fn masks_are_followed(&self, tid: i32) -> bool {
+    fn masks_are_followed(&self, tid: Tid) -> bool {
         self.code_cache_and_state(tid).is_some_and(|(code_cache, _)| code_cache.borrow().masks_left > 0)
     }
 
     /// One more `rt_sigprocmask` of `tid` is looked at. If there have been enough, and no process with the same translations minds
     /// SIGTRAP or blocks it just now, it is the last one.
-    fn look_at_mask(&mut self, tid: i32) {
+    fn look_at_mask(&mut self, tid: Tid) {
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
         let left = code_cache.borrow().masks_left;
         if left > 1 {
@@ -82,7 +83,7 @@ impl Dispatcher<'_> {
             return;
         }
         let sharing = |p: &Process| Rc::ptr_eq(&p.code_cache, &code_cache);
-        let pids: Vec<i32> = self.processes.iter().filter(|(_, p)| sharing(p)).map(|(pid, _)| *pid).collect();
+        let pids: Vec<Pid> = self.processes.iter().filter(|(_, p)| sharing(p)).map(|(pid, _)| *pid).collect();
         let minds = |traps: &Traps| traps.acts || !traps.blocked.is_empty() || !traps.held.is_empty();
         if pids.iter().any(|pid| self.traps.get(pid).is_some_and(minds)) {
             return;
@@ -93,7 +94,7 @@ impl Dispatcher<'_> {
     }
 
     /// A process says what is to be done with SIGTRAP: its masks are looked at in any case.
-    fn act_on_traps(&mut self, tid: i32) {
+    fn act_on_traps(&mut self, tid: Tid) {
         if let Some((code_cache, _)) = self.code_cache_and_state(tid) {
             code_cache.borrow_mut().masks_left = MASKS_LOOKED_AT;
             code_cache.borrow().stop_before(libc::SYS_rt_sigprocmask, CallStop::Served, true);
@@ -105,17 +106,18 @@ impl Dispatcher<'_> {
     }
 
     /// Thread `former` of process `pid` has executed a program, and is called as the process is from now on.
-    pub(super) fn traps_renamed(&mut self, former: i32, pid: i32) {
+    pub(super) fn traps_renamed(&mut self, former: Tid, pid: Pid) {
         if let Some(traps) = self.traps.get_mut(&pid) {
             let blocks = traps.blocked.contains(&former);
-            traps.blocked = blocks.then_some(pid).into_iter().collect();
+            traps.blocked = blocks.then_some(Tid::main_of(pid)).into_iter().collect();
         }
     }
 
     /// A new image inherits what is blocked or ignored. Before anything runs in it.
     pub(super) fn traps_of_image(&mut self, t: &Stopped) {
         let tid = t.tid();
-        let before = self.traps.remove(&tid).unwrap_or_default();
+        let pid = Pid::led_by(tid);
+        let before = self.traps.remove(&pid).unwrap_or_default();
         let mask = t.sigmask().unwrap_or(0);
         let ignored = before.ignored || Status::of(tid).signals("SigIgn") & TRAP != 0;
         let blocked = before.blocked.contains(&tid) || mask & TRAP != 0;
@@ -124,13 +126,13 @@ impl Dispatcher<'_> {
         }
         if ignored || blocked {
             let blocked = blocked.then_some(tid).into_iter().collect();
-            self.traps.insert(tid, Traps { acts: true, ignored, blocked, held: HashMap::new() });
+            self.traps.insert(pid, Traps { acts: true, ignored, blocked, held: HashMap::new() });
         }
     }
 
     /// Process `pid` runs already, and its threads stand still: what it blocks or ignores, or does otherwise.
-    pub(super) fn traps_of_attached<'t>(&mut self, pid: i32, threads: impl Iterator<Item = &'t Stopped>) {
-        let status = Status::of(pid);
+    pub(super) fn traps_of_attached<'t>(&mut self, pid: Pid, threads: impl Iterator<Item = &'t Stopped>) {
+        let status = Status::of(Tid::main_of(pid));
         let [ignored, caught] = ["SigIgn", "SigCgt"].map(|set| status.signals(set) & TRAP != 0);
         let mut blocked = HashSet::new();
         for t in threads {
@@ -145,7 +147,7 @@ impl Dispatcher<'_> {
     }
 
     /// Thread `child` of `child_pid` has been created by `tid` of `pid`.
-    pub(super) fn traps_of_child(&mut self, pid: i32, tid: i32, child_pid: i32, child: i32) {
+    pub(super) fn traps_of_child(&mut self, pid: Pid, tid: Tid, child_pid: Pid, child: Tid) {
         let Some(traps) = self.traps.get_mut(&pid) else { return };
         let blocks = traps.blocked.contains(&tid);
         if pid == child_pid {
@@ -199,11 +201,11 @@ impl Dispatcher<'_> {
     /// `tid` is about to make this system call. If that sends a SIGTRAP to another thread that is followed, the thread gets it when
     /// it stands still, and the call is not to be made: the kernel keeps one SIGTRAP for a thread, and that of a breakpoint may just
     /// wait. (What somebody outside sends in that moment, between the breakpoint and its stop, the kernel forgets.)
-    pub(super) fn hand_trap_on(&mut self, tid: i32, nr: i64, args: [u64; 6]) -> bool {
+    pub(super) fn hand_trap_on(&mut self, tid: Tid, nr: i64, args: [u64; 6]) -> bool {
         let [first, second, third, ..] = args.map(|a| a as i32);
         let (group, to, signal) = match nr {
-            libc::SYS_tgkill | libc::SYS_rt_tgsigqueueinfo => (Some(first), second, third),
-            libc::SYS_tkill => (None, first, second),
+            libc::SYS_tgkill | libc::SYS_rt_tgsigqueueinfo => (Some(Pid(first)), Tid(second), third),
+            libc::SYS_tkill => (None, Tid(first), second),
             _ => return false,
         };
         if signal != libc::SIGTRAP || to == tid {
@@ -215,7 +217,7 @@ impl Dispatcher<'_> {
         }
         let (sender, receiver) = (Status::of(tid), Status::of(to));
         // Numbers mean the same to both and to the engine, and the kernel would let it through.
-        let known = sender.id("NSpid") == Some(tid) && receiver.id("NSpid") == Some(to) && !sender.is_confined();
+        let known = sender.id("NSpid") == Some(tid.0) && receiver.id("NSpid") == Some(to.0) && !sender.is_confined();
         let Some(uid) = sender.user().filter(|_| known && (from.pid == other.pid || sender.same_user(&receiver)))
         else {
             return false;
@@ -237,7 +239,7 @@ impl Dispatcher<'_> {
         true
     }
 
-    fn set_trap_blocked(&mut self, tid: i32, on: bool) {
+    fn set_trap_blocked(&mut self, tid: Tid, on: bool) {
         if let Some(traps) = self.traps_of(tid) {
             if on {
                 traps.blocked.insert(tid);
@@ -428,7 +430,7 @@ impl Dispatcher<'_> {
     }
 
     /// A SIGTRAP that has been held back from `tid`, which is left to itself, is the kernel's to hold.
-    pub(super) fn hand_held_trap_over(&mut self, tid: i32) {
+    pub(super) fn hand_held_trap_over(&mut self, tid: Tid) {
         if let Some(info) = self.traps_of(tid).and_then(|traps| traps.held.remove(&tid)) {
             tracee::keep(tid, info);
         }

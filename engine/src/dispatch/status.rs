@@ -1,10 +1,12 @@
 //! What `/proc/TID/status` says of a thread. Of one that is gone it says nothing: empty sets, no tracer.
 
+use grind_types::Tid;
+
 /// A thread's status at one moment.
 pub(super) struct Status(String);
 
 impl Status {
-    pub(super) fn of(tid: i32) -> Self {
+    pub(super) fn of(tid: Tid) -> Self {
         Self(std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default())
     }
 

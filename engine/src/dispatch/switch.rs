@@ -5,6 +5,7 @@
 
 use grind_guest::process::State;
 use grind_ptrace::{self as tracee, How, Regs, Stopped};
+use grind_types::Tid;
 
 use grind_codegen::level1;
 use grind_layout::SlotWord;
@@ -45,7 +46,7 @@ impl Dispatcher<'_> {
     }
 
     /// Whether a thread is to change over to the counters for the other state of instrumentation, and may.
-    pub(super) fn switches(&self, tid: i32) -> bool {
+    pub(super) fn switches(&self, tid: Tid) -> bool {
         self.threads.get(&tid).is_some_and(|th| th.switch) && !self.waits_for_recording(tid)
     }
 

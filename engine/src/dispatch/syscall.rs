@@ -12,6 +12,7 @@ use grind_layout::SlotWord;
 use grind_ptrace::maps;
 use grind_ptrace::{self as tracee, How, Regs, Stopped};
 use grind_session::Notice;
+use grind_types::{Pid, Tid};
 use nix::libc;
 
 use super::resume::{answer, run};
@@ -107,11 +108,11 @@ impl Dispatcher<'_> {
         }
     }
 
-    pub(super) fn warn_no_more_births(&mut self, tid: i32) {
+    pub(super) fn warn_no_more_births(&mut self, tid: Tid) {
         self.warn_once(tid, "too many threads and processes at a time: no more can be created (EAGAIN)");
     }
 
-    pub(super) fn warn_of_ptrace(&mut self, tid: i32) {
+    pub(super) fn warn_of_ptrace(&mut self, tid: Tid) {
         self.warn_once(
             tid,
             "the program uses ptrace, but it and its children are being traced already: the kernel refuses; \
@@ -142,7 +143,7 @@ impl Dispatcher<'_> {
     }
 
     /// Whether there is no slot for another thread, those that may be on their way included.
-    pub(super) fn no_more_births(&self, tid: i32) -> bool {
+    pub(super) fn no_more_births(&self, tid: Tid) -> bool {
         self.process_of(tid).is_some_and(|p| p.pool.borrow().is_exhausted())
     }
 
@@ -174,16 +175,16 @@ impl Dispatcher<'_> {
     }
 
     /// Tells the user something, the first time.
-    pub(super) fn warn_once(&mut self, tid: i32, text: &'static str) {
+    pub(super) fn warn_once(&mut self, tid: Tid, text: &'static str) {
         if self.warned.insert(text) {
-            let pid = self.threads.get(&tid).map_or(tid, |th| th.pid);
+            let pid = self.threads.get(&tid).map_or(Pid::led_by(tid), |th| th.pid);
             self.session.notice(pid, Notice::Warning(text.into()));
         }
     }
 
     /// Whether the memory that the call changes holds code that has been translated, or is known to be executable: what is
     /// known of it may not be true afterwards.
-    fn concerns_code(&self, tid: i32, nr: i64, args: [u64; 6]) -> bool {
+    fn concerns_code(&self, tid: Tid, nr: i64, args: [u64; 6]) -> bool {
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return false };
         let code_cache = code_cache.borrow();
         let touches = |(start, end): (u64, u64)| {
@@ -196,7 +197,7 @@ impl Dispatcher<'_> {
     }
 
     /// Nothing that has been translated is concerned; but bytes read beside it may be about to change.
-    fn drop_unused(&self, tid: i32, nr: i64, args: [u64; 6]) {
+    fn drop_unused(&self, tid: Tid, nr: i64, args: [u64; 6]) {
         if let Some((code_cache, _)) = self.code_cache_and_state(tid) {
             let mut code_cache = code_cache.borrow_mut();
             let opened = opens(nr, args);
@@ -236,7 +237,7 @@ impl Dispatcher<'_> {
     }
 
     /// Code is written to: from now on it may be thrown away for what its file holds.
-    pub(super) fn expect_discards(&self, tid: i32) {
+    pub(super) fn expect_discards(&self, tid: Tid) {
         if let Some((code_cache, _)) = self.code_cache_and_state(tid) {
             code_cache.borrow().stop_before(libc::SYS_madvise, CallStop::Served, true);
         }
@@ -419,7 +420,7 @@ pub(super) fn replaces(nr: i64, args: [u64; 6]) -> bool {
 
 /// Calls for segments of shared memory have their ranges in their own way: it becomes the first two arguments, as in all
 /// others. How long a segment is, is known where it is attached: of one that is to be attached the length is 0.
-fn with_range(tid: i32, nr: i64, args: &mut [u64; 6]) {
+fn with_range(tid: Tid, nr: i64, args: &mut [u64; 6]) {
     match nr {
         libc::SYS_shmdt => args[1] = mapped_length(tid, args[0]),
         // `SHM_RND` rounds down to a page.
@@ -429,7 +430,7 @@ fn with_range(tid: i32, nr: i64, args: &mut [u64; 6]) {
 }
 
 /// Bytes of the shared memory segment that `tid` has attached at `start`.
-fn mapped_length(tid: i32, start: u64) -> u64 {
+fn mapped_length(tid: Tid, start: u64) -> u64 {
     let regions = maps::read(tid).unwrap_or_default();
     let first = regions.iter().find(|r| r.start == start);
     let mut end = start;

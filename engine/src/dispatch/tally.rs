@@ -11,7 +11,7 @@ use grind_guest::contexts::Books;
 use grind_guest::counts;
 use grind_guest::process::Process;
 use grind_session::{ContextCounts, Counts, ProcessReport, ProcessTally, Tally, ThreadTally};
-use grind_types::Query;
+use grind_types::{Pid, Query, Tid};
 use nix::libc;
 
 use super::life::context_counts;
@@ -46,8 +46,8 @@ impl Dispatcher<'_> {
         self.processes.values().for_each(|p| watch(&p.code_cache.borrow(), on));
     }
 
-    /// Tells the driver what process `pid`, which stands still, has executed: `ask` is asked by thread `tid`, or from outside (0).
-    pub(super) fn tell_asked(&mut self, pid: i32, tid: i32, ask: &Query) {
+    /// Tells the driver what process `pid`, which stands still, has executed: `ask` is asked by thread `tid`, or from outside (`None`).
+    pub(super) fn tell_asked(&mut self, pid: Pid, tid: Option<Tid>, ask: &Query) {
         let Some(p) = self.processes.get(&pid) else { return };
         let (books, threads) = self.sum_by_thread(p);
         let code_cache = p.code_cache.borrow();
@@ -57,12 +57,12 @@ impl Dispatcher<'_> {
     }
 
     /// Has the session look at what process `pid` has executed, while that goes on.
-    pub(super) fn peek(&mut self, pid: i32) {
+    pub(super) fn peek(&mut self, pid: Pid) {
         // Who records calls and simulates nothing has found nothing that counters do not say.
         let finds = self.settings.trace.calls.is_none() || self.settings.trace.simulates();
         if let Some(trace_channel) = self.trace_channel.as_ref().filter(|_| finds && self.processes.contains_key(&pid))
         {
-            trace_channel.asked(pid, 0, &Query::Peek);
+            trace_channel.asked(pid, None, &Query::Peek);
         }
         if let Some(p) = self.processes.get(&pid) {
             let (books, threads) = self.sum_by_thread(p);
@@ -89,7 +89,7 @@ impl Dispatcher<'_> {
     fn add_threads(&self, p: &Process, books: &mut Books) -> Vec<ThreadTally> {
         let code_cache = p.code_cache.borrow();
         let (weights, counters) = (counts::weights(&code_cache.trans), code_cache.trans.counters());
-        let of = |&tid: &i32| {
+        let of = |&tid: &Tid| {
             let th = self.threads.get(&tid).filter(|th| !th.folded)?;
             let mut instructions = th.collected;
             let weigh = |counter: u32, n: u64| {
@@ -103,7 +103,7 @@ impl Dispatcher<'_> {
     }
 
     /// Thread `tid` stands before system call `nr`.
-    pub(super) fn before_output(&mut self, tid: i32, nr: i64, args: [u64; 6]) {
+    pub(super) fn before_output(&mut self, tid: Tid, nr: i64, args: [u64; 6]) {
         if !OUTPUT.contains(&nr) {
             return;
         }

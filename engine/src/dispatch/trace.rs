@@ -14,6 +14,7 @@ use grind_ptrace::{Regs, Stopped, register};
 use grind_session::trace_channel::TraceChannel;
 use grind_trace::{self as trace, Done, Handler, LineReplaced, SiteKind, Target};
 use grind_types::addr::GuestAddr;
+use grind_types::{Pid, Tid};
 use nix::libc;
 
 use super::Dispatcher;
@@ -70,7 +71,7 @@ impl Dispatcher<'_> {
 
     /// A fault at `info`'s address: if it is the end of the thread's trace buffer, that is emptied, and `regs` are such
     /// that the record is written to its beginning.
-    pub(super) fn trace_full(&mut self, tid: i32, info: &libc::siginfo_t, regs: &mut Regs) -> bool {
+    pub(super) fn trace_full(&mut self, tid: Tid, info: &libc::siginfo_t, regs: &mut Regs) -> bool {
         if self.frames_full(tid, info, regs) {
             return true;
         }
@@ -94,19 +95,19 @@ impl Dispatcher<'_> {
     }
 
     /// Whether there are records of `tid`.
-    fn records(&self, tid: i32) -> bool {
+    fn records(&self, tid: Tid) -> bool {
         self.trace_channel.is_some()
             && (self.settings.trace.simulates() || self.settings.trace.tells_each() || !self.follows(tid))
     }
 
     /// Hands over what a thread has recorded on `slot`, which is empty afterwards.
-    pub(super) fn drain(&self, tid: i32, slot: SlotId) {
+    pub(super) fn drain(&self, tid: Tid, slot: SlotId) {
         self.hand_over(tid, slot, false);
     }
 
     /// The same. `full`: nobody asks the sink anything, unlike at other stops, so it need not have dealt with that when the thread
     /// goes on.
-    fn hand_over(&self, tid: i32, slot: SlotId, full: bool) {
+    fn hand_over(&self, tid: Tid, slot: SlotId, full: bool) {
         let Some(trace_channel) = self.trace_channel.as_ref().filter(|_| self.records(tid)) else { return };
         let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
         if th.counted_slot(p.counting) != Some(slot) {
@@ -139,7 +140,7 @@ impl Dispatcher<'_> {
     /// Hands over what `tid` has recorded so far, while it runs on: there is less to be dealt with when it asks what a call comes
     /// to, and waits for that. Nothing unless the sink has dealt with everything else, or if it is much, which would take longer
     /// than the thread should have to wait.
-    pub(super) fn read_ahead(&self, tid: i32) {
+    pub(super) fn read_ahead(&self, tid: Tid) {
         if !self.settings.trace.simulates() || !self.follows(tid) {
             return;
         }
@@ -159,7 +160,7 @@ impl Dispatcher<'_> {
     }
 
     /// A repeated instruction was interrupted: records what it has done so far, as its translation does at its end.
-    pub(super) fn record_repeat(&mut self, tid: i32, site: u32, regs: &Regs, off: bool) {
+    pub(super) fn record_repeat(&mut self, tid: Tid, site: u32, regs: &Regs, off: bool) {
         let Some(th) = self.threads.get(&tid).filter(|_| self.trace_channel.is_some()) else { return };
         let slot = th.slot;
         // Whatever it records from here on has the frames of this moment in front.
@@ -188,7 +189,7 @@ impl Dispatcher<'_> {
     }
 
     /// The emitted miss path of a repeated instruction was interrupted at the start of its loop: does the rest of it.
-    pub(super) fn finish_repeat(&mut self, tid: i32, site: u32, regs: &mut Regs) {
+    pub(super) fn finish_repeat(&mut self, tid: Tid, site: u32, regs: &mut Regs) {
         if self.trace_channel.is_none() {
             return;
         }
@@ -200,7 +201,7 @@ impl Dispatcher<'_> {
     }
 
     /// Takes along the miss path what a repeated instruction accessed between these values of rcx, rsi and rdi.
-    fn miss_path_of_repeat(&mut self, tid: i32, site: u32, before: [u64; 3], after: [u64; 3]) {
+    fn miss_path_of_repeat(&mut self, tid: Tid, site: u32, before: [u64; 3], after: [u64; 3]) {
         let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
         let (slot, pool, code_cache) = (th.slot, p.pool.clone(), p.code_cache.clone());
         let uses = code_cache.borrow().trace.settings.keeps_uses();
@@ -228,14 +229,14 @@ impl Dispatcher<'_> {
     }
 
     /// Whether nothing is collected where a thread is.
-    fn is_off(&self, tid: i32, b: &Boundary) -> bool {
+    fn is_off(&self, tid: Tid, b: &Boundary) -> bool {
         let Some(p) = self.process_of(tid) else { return false };
         let trans = &p.code_cache.borrow().trans;
         trans.follow.is_off(trans.block(b.block).call_context)
     }
 
     /// Adds reads and writes to the totals of a thread whose calls are followed.
-    fn total_accesses(&self, tid: i32, slot: SlotId, accesses: [u64; 2]) {
+    fn total_accesses(&self, tid: Tid, slot: SlotId, accesses: [u64; 2]) {
         let Some(p) = self.process_of(tid).filter(|_| self.follows(tid)) else { return };
         let pool = p.pool.borrow();
         for (word, n) in [SlotWord::Reads, SlotWord::Writes].into_iter().zip(accesses) {
@@ -244,7 +245,7 @@ impl Dispatcher<'_> {
     }
 
     /// Takes along the miss path the accesses of a special instruction, which has just recorded its registers, through the cache.
-    pub(super) fn miss_path_of_special(&mut self, tid: i32, site: u32, off: bool) {
+    pub(super) fn miss_path_of_special(&mut self, tid: Tid, site: u32, off: bool) {
         let Some(th) = self.threads.get(&tid).filter(|_| self.trace_channel.is_some()) else { return };
         let slot = th.slot;
         let Some(p) = self.process_of(tid) else { return };
@@ -291,7 +292,7 @@ impl Dispatcher<'_> {
     }
 
     /// Tells how the lines in a thread's data cache have been used, if that is kept: behind all that it has recorded.
-    pub(super) fn tell_uses(&mut self, tid: i32) {
+    pub(super) fn tell_uses(&mut self, tid: Tid) {
         let (Some(trace_channel), Some(th)) = (&self.trace_channel, self.threads.get(&tid)) else { return };
         let Some(p) = self.processes.get(&th.pid) else { return };
         let settings = p.code_cache.borrow().trace.settings;
@@ -313,7 +314,7 @@ impl Dispatcher<'_> {
     }
 
     /// Writes a record to a thread's trace buffer, which is handed over first if there is no room.
-    pub(super) fn append(&mut self, tid: i32, slot: SlotId, record: &[u32]) {
+    pub(super) fn append(&mut self, tid: Tid, slot: SlotId, record: &[u32]) {
         let Some(pool) = self.process_of(tid).map(|p| p.pool.clone()) else { return };
         if pool.borrow().trace_room(slot) < 4 * record.len() as u64 {
             self.drain(tid, slot);
@@ -322,7 +323,7 @@ impl Dispatcher<'_> {
     }
 
     /// The only thread of a new process goes on with its creator's caches and predictors.
-    pub(super) fn copy_simulated_state(&mut self, tid: i32, child: i32, counting: bool) {
+    pub(super) fn copy_simulated_state(&mut self, tid: Tid, child: Tid, counting: bool) {
         let (Some(_), Some(th), Some(p)) = (&self.trace_channel, self.threads.get(&tid), self.process_of(tid)) else {
             return;
         };
@@ -344,7 +345,7 @@ impl Dispatcher<'_> {
     }
 
     /// `own` is a copy of `code_cache`; these processes go on with it. What they recorded before is handed over first.
-    pub(super) fn trace_copied(&mut self, code_cache: &RefCell<CodeCache>, own: &RefCell<CodeCache>, moved: &[i32]) {
+    pub(super) fn trace_copied(&mut self, code_cache: &RefCell<CodeCache>, own: &RefCell<CodeCache>, moved: &[Pid]) {
         if self.trace_channel.is_none() {
             return;
         }
@@ -366,7 +367,7 @@ impl Dispatcher<'_> {
     }
 
     /// Tells the sink, behind all that thread `tid` has recorded, what `tell` does.
-    pub(super) fn tell(&mut self, tid: i32, tell: impl FnOnce(&TraceChannel, i32)) {
+    pub(super) fn tell(&mut self, tid: Tid, tell: impl FnOnce(&TraceChannel, Pid)) {
         self.drain_thread(tid);
         self.pull_stack(tid);
         let (Some(trace_channel), Some(p)) = (&self.trace_channel, self.process_of(tid)) else { return };
@@ -376,7 +377,7 @@ impl Dispatcher<'_> {
     }
 
     /// Of the block that `tid` is in, the first `counted` instructions have been told, the first `executed` executed.
-    pub(super) fn tell_correction(&mut self, tid: i32, block: u32, counted: usize, executed: usize) {
+    pub(super) fn tell_correction(&mut self, tid: Tid, block: u32, counted: usize, executed: usize) {
         let Some(th) = self.threads.get(&tid) else { return };
         let recording = self.processes.get(&th.pid).is_some_and(|p| th.counted_slot(p.counting) == Some(th.slot));
         if recording && counted != executed {
@@ -385,7 +386,7 @@ impl Dispatcher<'_> {
     }
 
     /// The same for a thread at boundary `b`, which may be within a repeated instruction.
-    pub(super) fn correct_told(&mut self, tid: i32, block: u32, counted: usize, b: &Boundary, regs: &Regs) {
+    pub(super) fn correct_told(&mut self, tid: Tid, block: u32, counted: usize, b: &Boundary, regs: &Regs) {
         self.tell_correction(tid, block, counted, b.executed.into());
         let Some(rep) = b.rep else { return };
         let off = self.is_off(tid, b);
@@ -431,7 +432,7 @@ impl Dispatcher<'_> {
     }
 
     /// The thread has returned from a signal handler, or tried to.
-    pub(super) fn tell_handler_ends(&mut self, tid: i32) {
+    pub(super) fn tell_handler_ends(&mut self, tid: Tid) {
         if self.settings.trace.calls.is_some() {
             self.tell(tid, |trace_channel, pid| trace_channel.signal_ends(pid, tid));
             self.serve_requests_of(tid);
@@ -439,7 +440,7 @@ impl Dispatcher<'_> {
     }
 
     /// Hands over what thread `tid` has recorded so far.
-    pub(super) fn drain_thread(&mut self, tid: i32) {
+    pub(super) fn drain_thread(&mut self, tid: Tid) {
         if !self.records(tid) {
             return;
         }
@@ -480,7 +481,7 @@ pub(super) fn base_of_access(code_cache: &CodeCache, rip: u64) -> Option<iced_x8
 impl Dispatcher<'_> {
     /// What is mapped is changing by a call of `tid`: tells the sink what has been translated of what was there, and what that
     /// thread has told of it.
-    pub(super) fn tell_code(&mut self, tid: i32, code_cache: &RefCell<CodeCache>) {
+    pub(super) fn tell_code(&mut self, tid: Tid, code_cache: &RefCell<CodeCache>) {
         if self.settings.trace.calls.is_none() {
             return;
         }

@@ -14,9 +14,9 @@ use grind_ptrace::maps;
 use grind_ptrace::{self as tracee, Stopped};
 use grind_session::Notice;
 use grind_trace::follow::CallContextId;
-use grind_types::EngineError;
 use grind_types::Module;
 use grind_types::subject;
+use grind_types::{EngineError, Pid, Tid};
 
 use super::Dispatcher;
 use super::announce::announce;
@@ -92,7 +92,7 @@ impl Dispatcher<'_> {
     pub(super) fn chunk_near(
         &mut self,
         t: Stopped,
-        pid: i32,
+        pid: Pid,
         code_cache: &Rc<RefCell<CodeCache>>,
         pc: u64,
     ) -> Option<Stopped> {
@@ -103,7 +103,7 @@ impl Dispatcher<'_> {
         let Some(p) = self.processes.get(&pid) else { return Some(t) };
         let gadget = code_cache.borrow().gadget;
         let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
-        let r = image::add_chunk(&mut remote, pid, &mut code_cache.borrow_mut(), pc);
+        let r = image::add_chunk(&mut remote, &mut code_cache.borrow_mut(), pc);
         let thread = remote.thread.take();
         match r {
             Ok(()) => thread,
@@ -112,10 +112,10 @@ impl Dispatcher<'_> {
     }
 
     /// Takes over the process's memory map.
-    pub(super) fn learn_map(&mut self, pid: i32, code_cache: &Rc<RefCell<CodeCache>>) {
+    pub(super) fn learn_map(&mut self, pid: Pid, code_cache: &Rc<RefCell<CodeCache>>) {
         let Some(p) = self.processes.get(&pid) else { return };
         let files = &mut self.files;
-        let Ok(regions) = maps::read(pid) else { return };
+        let Ok(regions) = maps::read(Tid::main_of(pid)) else { return };
         let chunks: Vec<u64> = code_cache.borrow().chunks.iter().map(|c| c.guest).collect();
         let regions: Vec<_> = regions.into_iter().filter(|r| !chunks.contains(&r.start)).collect();
         if let Some(trace_channel) = &self.trace_channel {
@@ -127,7 +127,7 @@ impl Dispatcher<'_> {
             let mut image = vec![0; (end - start) as usize];
             (p.memory.read(start, &mut image) == image.len()).then_some(image)
         };
-        code_cache.borrow_mut().learn_map(&regions, image, |r| files.of(pid, &p.memory, r));
+        code_cache.borrow_mut().learn_map(&regions, image, |r| files.of(Tid::main_of(pid), &p.memory, r));
         let new = code_cache.borrow().modules[known..].to_vec();
         for module in &new {
             self.session.mapped(module);
@@ -174,7 +174,7 @@ impl Dispatcher<'_> {
             Ok(own) => {
                 code_cache.borrow_mut().users -= 1;
                 let own = Rc::new(RefCell::new(own));
-                let moved: Vec<i32> =
+                let moved: Vec<Pid> =
                     self.processes.values().filter(|p| Rc::ptr_eq(&p.mm, &mm)).map(|p| p.pid).collect();
                 self.trace_copied(&code_cache, &own, &moved);
                 for pid in moved {

@@ -7,6 +7,7 @@
 use grind_guest::process::State;
 use grind_guest::recover::{self, CachePosition};
 use grind_ptrace::{How, Regs, Stopped, TRAP_FLAG as TF};
+use grind_types::Tid;
 use grind_types::subject;
 use nix::libc;
 
@@ -30,7 +31,7 @@ pub(super) fn traps(regs: &Regs) -> bool {
 
 impl Dispatcher<'_> {
     /// Whether the signal frame at `context` has the trap flag set.
-    pub(super) fn frame_traps(&self, tid: i32, context: u64) -> bool {
+    pub(super) fn frame_traps(&self, tid: Tid, context: u64) -> bool {
         self.process_of(tid).and_then(|p| p.memory.word(context + UC_FLAGS)).is_some_and(|flags| flags & TF != 0)
     }
 
@@ -56,7 +57,7 @@ impl Dispatcher<'_> {
     }
 
     /// The flags in memory at `at` were written during a step of the engine's own: the guest does not see that.
-    pub(super) fn hide_step_at(&self, tid: i32, at: u64) {
+    pub(super) fn hide_step_at(&self, tid: Tid, at: u64) {
         let Some(p) = self.process_of(tid) else { return };
         if let Some(flags) = p.memory.word(at).filter(|flags| flags & TF != 0)
             && let Err(e) = p.memory.write(at, &(flags & !TF).to_le_bytes())
@@ -117,14 +118,14 @@ impl Dispatcher<'_> {
     }
 
     /// The thread has been shown a trap at `pc`.
-    fn note_trap(&mut self, tid: i32, pc: u64) {
+    fn note_trap(&mut self, tid: Tid, pc: u64) {
         if let Some(th) = self.threads.get_mut(&tid) {
             th.traps.at(pc, None);
         }
     }
 
     /// The thread is about to enter a block anew.
-    pub(super) fn enters(&mut self, tid: i32) {
+    pub(super) fn enters(&mut self, tid: Tid) {
         if let Some(th) = self.threads.get_mut(&tid) {
             th.traps.passed = None;
         }

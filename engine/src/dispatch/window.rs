@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use grind_ptrace::{Regs, Stopped};
 use grind_session::Notice;
+use grind_types::{Pid, Tid};
 
 use super::Dispatcher;
 use super::flush::Reason;
@@ -27,25 +28,25 @@ const QUIET: Duration = Duration::from_millis(50);
 #[derive(Debug, Default)]
 pub(super) struct Windows {
     /// Those that are to record: from now on.
-    opened: Vec<i32>,
+    opened: Vec<Pid>,
     /// Those that do not, and since when.
-    closed: HashMap<i32, Instant>,
+    closed: HashMap<Pid, Instant>,
     ticks: Option<Ticks>,
 }
 
 impl Dispatcher<'_> {
     /// Whether the translations that `tid` runs record nothing for the time being.
-    pub(super) fn is_plain(&self, tid: i32) -> bool {
+    pub(super) fn is_plain(&self, tid: Tid) -> bool {
         self.process_of(tid).is_some_and(|p| p.code_cache.borrow().trace.plain())
     }
 
     /// Whether `tid` is to be recorded, but its translations are still plain.
-    pub(super) fn waits_for_recording(&self, tid: i32) -> bool {
+    pub(super) fn waits_for_recording(&self, tid: Tid) -> bool {
         self.process_of(tid).is_some_and(|p| p.counting && p.code_cache.borrow().trace.plain())
     }
 
     /// Process `pid` has come to be recorded, or not, or is new.
-    pub(super) fn instrumentation_changed(&mut self, pid: i32) {
+    pub(super) fn instrumentation_changed(&mut self, pid: Pid) {
         let Some(p) = self.processes.get(&pid) else { return };
         self.windows.closed.remove(&pid);
         match (p.counting, p.code_cache.borrow().trace.plain()) {
@@ -84,7 +85,7 @@ impl Dispatcher<'_> {
 
     /// Thread `tid`, which is at `pc` and begins to be recorded, makes a system call once more that had begun before: it counts where it
     /// began.
-    pub(super) fn call_has_counted(&mut self, tid: i32, pc: u64) {
+    pub(super) fn call_has_counted(&mut self, tid: Tid, pc: u64) {
         if self.follows(tid) {
             self.has_counted(tid, pc);
         }
@@ -126,7 +127,7 @@ impl Dispatcher<'_> {
 
     fn close_windows(&mut self) {
         let now = Instant::now();
-        let due: Vec<i32> =
+        let due: Vec<Pid> =
             self.windows.closed.iter().filter(|(_, at)| now - **at >= QUIET).map(|(&pid, _)| pid).collect();
         for pid in due {
             self.windows.closed.remove(&pid);

@@ -131,6 +131,7 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use grind_layout::registers::StolenRegisters;
+    use grind_types::{Pid, Tid};
 
     use grind_ptrace::Memory;
 
@@ -181,7 +182,7 @@ mod tests {
     }
 
     fn found(code: &[u8], known: &Surroundings) -> Batch {
-        let memory = Memory::open(std::process::id() as i32).expect("/proc is there");
+        let memory = Memory::open(Tid::main_of(Pid::own())).expect("/proc is there");
         let mut batch = Batch::default();
         let mut cache = CodeWindows::holding(AT, code);
         batch.discover(AT, true, &mut cache.reader(&memory, &|_, _| false, &|_| u64::MAX), known);

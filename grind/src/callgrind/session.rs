@@ -12,7 +12,7 @@ use grind_analysis::callgrind::dump_service::{DumpService, Statistics};
 use grind_analysis::callgrind::dumps::Written;
 use grind_analysis::simulator::Finding;
 use grind_session::ProcessReport;
-use grind_types::{Module, Query};
+use grind_types::{Module, Pid, Query};
 
 /// See the module's description.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub struct CallSession {
     /// The names of the events.
     events: Vec<String>,
     /// The command of each process.
-    commands: HashMap<i32, Vec<OsString>>,
+    commands: HashMap<Pid, Vec<OsString>>,
 }
 
 impl CallSession {
@@ -38,13 +38,13 @@ impl CallSession {
     }
 
     /// Process `pid` begins to run `args`; its profile is `file`.
-    pub fn started(&mut self, pid: i32, args: &[OsString], file: PathBuf) {
+    pub fn started(&mut self, pid: Pid, args: &[OsString], file: PathBuf) {
         self.dump_service.begin(pid, args, file);
         self.commands.insert(pid, args.to_vec());
     }
 
     /// The same for `child`, a copy of `parent`.
-    pub fn forked(&mut self, parent: i32, child: i32, file: PathBuf) {
+    pub fn forked(&mut self, parent: Pid, child: Pid, file: PathBuf) {
         if let Some(args) = self.commands.get(&parent).cloned() {
             self.started(child, &args, file);
         }
@@ -57,25 +57,25 @@ impl CallSession {
 
     /// The header of a file that begins with process `pid`, which runs `args`, and the names of the events.
     #[must_use]
-    pub fn header(&self, pid: i32, args: &[OsString]) -> (Header, &[String]) {
+    pub fn header(&self, pid: Pid, args: &[OsString]) -> (Header, &[String]) {
         (self.dump_service.header(pid, args), &self.events)
     }
 
     /// The parts that were written since this was last asked.
     #[must_use]
-    pub fn written(&self, pid: i32) -> Vec<Written> {
+    pub fn written(&self, pid: Pid) -> Vec<Written> {
         self.dump_service.written(pid)
     }
 
     /// What has missed in process `pid`, which is being looked at, by instruction.
     #[must_use]
-    pub fn findings(&self, pid: i32) -> Vec<Finding> {
+    pub fn findings(&self, pid: Pid) -> Vec<Finding> {
         self.dump_service.findings(pid)
     }
 
     /// For a verbose log: what the back-dating tree of a process was like that has ended.
     #[must_use]
-    pub fn tree(&self, pid: i32) -> Option<String> {
+    pub fn tree(&self, pid: Pid) -> Option<String> {
         let Statistics { nodes, most_nodes, created, pruned, arcs } = self.dump_service.tree(pid)?;
         Some(format!(
             "Cache use: {nodes:.1} nodes on average, {most_nodes} at most; {created} created, {pruned} pruned; \
@@ -85,7 +85,7 @@ impl CallSession {
 
     /// The process has ended, or goes on with a program that is not followed: the files that were written last, and what
     /// all parts add up to.
-    pub fn ended(&mut self, pid: i32) -> (Vec<Written>, Option<Vec<i128>>) {
+    pub fn ended(&mut self, pid: Pid) -> (Vec<Written>, Option<Vec<i128>>) {
         self.commands.remove(&pid);
         let written = self.dump_service.written(pid);
         (written, self.dump_service.end(pid))

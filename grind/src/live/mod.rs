@@ -14,6 +14,7 @@ use grind_analysis::simulator::Finding;
 use grind_names::made::Registry;
 use grind_names::source::Sources;
 use grind_session::ProcessReport;
+use grind_types::Pid;
 
 use crate::os;
 
@@ -25,7 +26,7 @@ use sample::{Gathering, Modified, Namer, Sample};
 #[derive(Debug)]
 enum Message {
     Sample(Box<Sample>, ActivityRequest, Asked),
-    Forget(i32),
+    Forget(Pid),
 }
 
 /// See the module's description.
@@ -33,7 +34,7 @@ enum Message {
 pub struct Live {
     names: grind_symbols::Options,
     made: Registry,
-    gatherings: HashMap<i32, Gathering>,
+    gatherings: HashMap<Pid, Gathering>,
     to: Option<Sender<Message>>,
 }
 
@@ -45,7 +46,7 @@ impl Live {
     }
 
     /// Process `pid` has ended, or runs another program from now on.
-    pub fn forget(&mut self, pid: i32) {
+    pub fn forget(&mut self, pid: Pid) {
         if self.gatherings.remove(&pid).is_some()
             && let Some(to) = &self.to
         {

@@ -16,7 +16,7 @@ use grind_names::made::Registry;
 use grind_names::symbolizer::{Place, Symbolizer};
 use grind_session::{Counts, ProcessReport};
 use grind_types::addr::GuestAddr;
-use grind_types::{InstructionCount, Module, StaticEvents};
+use grind_types::{InstructionCount, Module, Pid, StaticEvents, Tid};
 
 /// What an access is that reads and writes the same bytes: the tools have it differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ struct Instruction {
 /// Numbers of a moment, on their way to who has names for them.
 #[derive(Debug)]
 pub struct Sample {
-    pid: i32,
+    pid: Pid,
     at: Instant,
     /// The processor time that it took to get here.
     pub(super) took: Duration,
@@ -155,7 +155,7 @@ impl Gathering {
             .threads
             .iter()
             .map(|thread| ActiveThread {
-                id: u64::from(thread.tid.unsigned_abs()),
+                id: u64::from(thread.tid.0.unsigned_abs()),
                 instructions: settled(thread.instructions.cast_signed().into()),
                 name: name_of(report.pid, thread.tid),
             })
@@ -220,7 +220,7 @@ fn settled(count: i128) -> u64 {
 }
 
 /// The name of a thread, as the kernel knows it.
-fn name_of(pid: i32, tid: i32) -> String {
+fn name_of(pid: Pid, tid: Tid) -> String {
     let name = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
     name.trim_end().to_owned()
 }
@@ -251,12 +251,12 @@ pub struct Namer {
     /// By number: function and file.
     functions: Vec<(String, String)>,
     numbers: HashMap<(Vec<u8>, Vec<u8>), u32>,
-    processes: HashMap<i32, Process>,
+    processes: HashMap<Pid, Process>,
 }
 
 impl Namer {
     /// Process `pid` has ended, or runs another program.
-    pub fn forget(&mut self, pid: i32) {
+    pub fn forget(&mut self, pid: Pid) {
         self.processes.remove(&pid);
     }
 
@@ -444,10 +444,10 @@ mod tests {
         let lengths = [4, 4];
         let counts =
             Counts::of_stretches(stretches.iter().map(|&(offset, n)| (0, GuestAddr(0x1000 + offset), &lengths[..], n)));
-        let threads = [ThreadTally { tid: 77, instructions: thread }];
+        let threads = [ThreadTally { tid: Tid(77), instructions: thread }];
         let report = ProcessReport {
-            pid: 1,
-            parent: 0,
+            pid: Pid(1),
+            parent: None,
             exe: "/bin/x".into(),
             args: Vec::new(),
             exit: None,

@@ -12,6 +12,7 @@ use cg_cli::expand::Template;
 use cg_cli::glob::Pattern;
 use grind_isa::cpuid::CpuModel;
 use grind_session::Beside;
+use grind_types::Pid;
 
 use super::value::{Kind, Value};
 use super::{LogTarget, Options, Wrong, distances, levels};
@@ -187,7 +188,7 @@ pub static OPTIONS: &[Opt] = &[
         Kind::Int { min: 1, max: i32::MAX as i64 },
         Role::Core(|o, v| {
             if let Value::Int(pid) = v {
-                o.attach.pid = i32::try_from(pid).ok();
+                o.attach.pid = i32::try_from(pid).ok().map(Pid);
             }
             Ok(())
         }),

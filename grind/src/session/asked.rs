@@ -1,6 +1,7 @@
 //! Who asks from outside while programs run: listening for them, what cannot be served, and who looks at what runs.
 
 use grind_session::{ControlRequest, Notice, ProcessReport, Session as _, Wanted};
+use grind_types::Pid;
 
 use callgrind_control_protocol::{Request, Tool as ControlTool};
 
@@ -23,7 +24,7 @@ impl Runner<'_> {
     }
 
     /// Process `pid` begins to run a program, or to be followed: it can be asked.
-    pub(super) fn listen(&mut self, pid: i32) {
+    pub(super) fn listen(&mut self, pid: Pid) {
         if let Some(live) = &mut self.live {
             live.forget(pid);
         }
@@ -75,7 +76,7 @@ impl Runner<'_> {
 
     /// Somebody looks at what a process executes.
     pub(super) fn look(&mut self, report: &ProcessReport<'_>) {
-        let Some(asked) = self.control.as_mut().and_then(|control| control.served(report.pid, 0)) else { return };
+        let Some(asked) = self.control.as_mut().and_then(|control| control.served(report.pid, None)) else { return };
         let (Some(live), Some(process)) = (&mut self.live, self.processes.get(&report.pid)) else { return };
         let (found, modified) = match &self.calls {
             Some(calls) => (calls.findings(report.pid), Modified::Written),

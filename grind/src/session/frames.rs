@@ -3,8 +3,8 @@
 use grind_names::frames::Frames;
 use grind_session::{Notice, Session as _};
 use grind_symbols::Options;
-use grind_types::Module;
 use grind_types::frames::FrameHook;
+use grind_types::{Module, Pid};
 
 use super::Runner;
 
@@ -15,7 +15,7 @@ impl Runner<'_> {
     }
 
     /// The hooks of interpreters in a module of a process; says which have been refused, and why.
-    pub(super) fn hooks_of(&mut self, pid: i32, module: &Module) -> Vec<(u64, FrameHook)> {
+    pub(super) fn hooks_of(&mut self, pid: Pid, module: &Module) -> Vec<(u64, FrameHook)> {
         let Some(frames) = &mut self.frames else { return Vec::new() };
         let hooks = frames.hooks(module);
         let language = frames.language();
@@ -31,7 +31,7 @@ impl Runner<'_> {
     }
 
     /// The last process has ended: says so if there has been no interpreter.
-    pub(super) fn tell_no_frames(&mut self, pid: i32) {
+    pub(super) fn tell_no_frames(&mut self, pid: Pid) {
         let Some(frames) = self.frames.as_ref().filter(|frames| frames.none()) else { return };
         let text = format!(
             "--frames={}: no function of a program is shown, since no {} was found whose symbols are there (is it stripped, \

@@ -19,7 +19,7 @@ use grind_analysis::dump::{self, Made};
 use grind_analysis::simulator::Found;
 use grind_names::symbolizer;
 use grind_session::{ContextCounts, Counts, ProcessReport, Session as _};
-use grind_types::{Query, fault};
+use grind_types::{Pid, Query, fault};
 
 use super::{Process, Runner};
 use crate::advice;
@@ -82,14 +82,14 @@ impl Runner<'_> {
     }
 
     /// The name of the profile of a process. It is made up once.
-    fn lines_file(&mut self, pid: i32) -> PathBuf {
+    fn lines_file(&mut self, pid: Pid) -> PathBuf {
         if let Some(tree) = &self.tree {
             return tree.path().to_owned();
         }
         if let Some(path) = self.processes.get(&pid).and_then(|p| p.path.clone()) {
             return path;
         }
-        let path = self.options.out_file.expand(pid, &mut self.sequence);
+        let path = self.options.out_file.expand(pid.0, &mut self.sequence);
         if let Some(process) = self.processes.get_mut(&pid) {
             process.path = Some(path.clone());
         }
@@ -253,7 +253,7 @@ impl Runner<'_> {
         let totals = process.map_or_else(|| CountTable::new(events, &none).total(), |p| rest(p, &table.total()));
         let words = process.map(|p| p.args.iter().map(|a| a.to_string_lossy()).collect::<Vec<_>>());
         let thread = |t: &grind_session::ThreadTally| Thread {
-            id: u64::from(t.tid.unsigned_abs()),
+            id: u64::from(t.tid.0.unsigned_abs()),
             total: vec![t.instructions],
             frames: Vec::new(),
         };

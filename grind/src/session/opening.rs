@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use grind_isa::cpuid::CpuModel;
+use grind_types::Pid;
 
 use super::Runner;
 use crate::log::{Voice, command_line};
@@ -11,7 +12,7 @@ use crate::options::LogTarget;
 impl Runner<'_> {
     /// The command of a process that begins to run `args`: as it was given, if that was a script, to whose words the kernel,
     /// or a shell in its place, has added those of its interpreter.
-    pub(super) fn command(&mut self, pid: i32, first: bool, args: &[OsString]) -> Vec<OsString> {
+    pub(super) fn command(&mut self, pid: Pid, first: bool, args: &[OsString]) -> Vec<OsString> {
         let given = self.given.1.remove(&pid).unwrap_or_default();
         let given = if first { std::mem::take(&mut self.given.0) } else { given };
         match given.split_first() {
@@ -20,7 +21,7 @@ impl Runner<'_> {
         }
     }
 
-    pub(super) fn banner(&mut self, pid: i32) {
+    pub(super) fn banner(&mut self, pid: Pid) {
         if self.options.verbosity < 1 {
             return;
         }
@@ -33,7 +34,7 @@ impl Runner<'_> {
         self.user(pid, &lines);
     }
 
-    pub(super) fn verbose_start(&mut self, pid: i32) {
+    pub(super) fn verbose_start(&mut self, pid: Pid) {
         if self.options.verbosity < 2 {
             return;
         }
@@ -54,7 +55,7 @@ impl Runner<'_> {
         self.log.say(pid, Voice::Detail, &lines);
     }
 
-    pub(super) fn describe_simulation(&mut self, pid: i32) {
+    pub(super) fn describe_simulation(&mut self, pid: Pid) {
         for note in self.simulation.notes() {
             self.log.say(pid, Voice::Detail, note);
         }

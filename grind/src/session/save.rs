@@ -13,6 +13,7 @@ use grind_analysis::contexts::{self, Named};
 use grind_analysis::dump;
 use grind_analysis::simulator::Found;
 use grind_session::{Notice, ProcessReport, Session as _};
+use grind_types::Pid;
 
 use super::Runner;
 use crate::advice;
@@ -56,7 +57,7 @@ impl Runner<'_> {
     }
 
     /// Returns where the files are.
-    pub(super) fn tell_written(&mut self, pid: i32, written: Vec<Written>) -> Vec<PathBuf> {
+    pub(super) fn tell_written(&mut self, pid: Pid, written: Vec<Written>) -> Vec<PathBuf> {
         if let Some(tree) = &mut self.tree {
             written.iter().for_each(|part| tree.part(pid, &part.text, &part.total));
         }
@@ -77,7 +78,7 @@ impl Runner<'_> {
     }
 
     /// Returns where the file is, if anywhere.
-    pub(super) fn tell_saved(&mut self, pid: i32, path: &Path, saved: Saved) -> Option<PathBuf> {
+    pub(super) fn tell_saved(&mut self, pid: Pid, path: &Path, saved: Saved) -> Option<PathBuf> {
         let head = |reason: &str| format!("error: can't open output data file '{}': {reason}", path.display());
         match saved {
             Saved::AsAsked => Some(path.to_owned()),
@@ -95,7 +96,7 @@ impl Runner<'_> {
     }
 
     /// Ends the log of a process with its profile and what to do with it. Not in Valgrind's place: scripts compare its logs.
-    pub(super) fn tell_what_next(&mut self, pid: i32, files: &[PathBuf]) {
+    pub(super) fn tell_what_next(&mut self, pid: Pid, files: &[PathBuf]) {
         // All processes have one file.
         if self.tree.is_some() && self.processes.len() > 1 {
             return;
@@ -123,8 +124,8 @@ impl Runner<'_> {
     }
 
     /// Writes the data objects, beside them the same as a profile, and tells where they are.
-    pub(super) fn save_objects(&mut self, pid: i32, objects: &Mem) {
-        let path = self.options.mem_out_file().expand(pid, &mut self.sequence);
+    pub(super) fn save_objects(&mut self, pid: Pid, objects: &Mem) {
+        let path = self.options.mem_out_file().expand(pid.0, &mut self.sequence);
         let saved = save_text(&path, "mem.out", &self.spare, |out| objects.write(out));
         let saved = self.tell_saved(pid, &path, saved);
         // Something that is no file, as /dev/null or a pipe, has no place beside it.
@@ -168,7 +169,7 @@ impl Runner<'_> {
     }
 
     /// What was asked for by the names of functions none of which has run.
-    fn tell_unmatched(&mut self, pid: i32) {
+    fn tell_unmatched(&mut self, pid: Pid) {
         if self.options.verbosity < 1 || self.options.tool != Tool::Callgrind {
             return;
         }
@@ -183,20 +184,20 @@ impl Runner<'_> {
     }
 
     /// Warns who is about to read the first process's profile. Not in Valgrind's place: scripts compare its logs.
-    pub(super) fn advise<const N: usize>(&mut self, pid: i32, advice: impl FnOnce() -> [Option<String>; N]) {
+    pub(super) fn advise<const N: usize>(&mut self, pid: Pid, advice: impl FnOnce() -> [Option<String>; N]) {
         if self.invocation == Invocation::Grind && self.first == Some(pid) && self.options.verbosity > 0 {
             advice().into_iter().flatten().for_each(|text| self.notice(pid, Notice::Warning(text)));
         }
     }
 
     /// Writes a profile, or says why not. Returns where it is.
-    pub(super) fn save(&mut self, pid: i32, profile: &Profile, path: &Path) -> Option<PathBuf> {
+    pub(super) fn save(&mut self, pid: Pid, profile: &Profile, path: &Path) -> Option<PathBuf> {
         let saved = dump::save(profile, path, &self.spare);
         self.tell_saved(pid, path, saved)
     }
 
     /// Ends the summary with what belongs to each context. The first of `profiles` is the sum.
-    pub(super) fn tell_contexts(&mut self, pid: i32, named: &[Named], profiles: &[Profile], found: &Found) {
+    pub(super) fn tell_contexts(&mut self, pid: Pid, named: &[Named], profiles: &[Profile], found: &Found) {
         let [all, each @ ..] = profiles else { return };
         if each.is_empty() {
             return;

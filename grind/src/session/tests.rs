@@ -3,7 +3,7 @@
 use grind_names::symbolizer::Nothing;
 use grind_session::Counts;
 use grind_types::addr::GuestAddr;
-use grind_types::{InstructionCount, MappedFile, Module, StaticEvents};
+use grind_types::{InstructionCount, MappedFile, Module, Pid, StaticEvents};
 
 use super::*;
 use crate::options::{Request, parse, sources};
@@ -51,7 +51,7 @@ fn args(words: &[&str]) -> Vec<OsString> {
     words.iter().map(OsString::from).collect()
 }
 
-fn end(runner: &mut Runner<'_>, pid: i32, counts: &[(u64, u64)]) {
+fn end(runner: &mut Runner<'_>, pid: Pid, counts: &[(u64, u64)]) {
     let modules = [Module {
         path: Some("/bin/prog".into()),
         file: Some(MappedFile::at("/bin/prog".as_ref()).into()),
@@ -74,7 +74,7 @@ fn end(runner: &mut Runner<'_>, pid: i32, counts: &[(u64, u64)]) {
     let counts = Counts::from(counts);
     runner.process_ends(&ProcessReport {
         pid,
-        parent: 0,
+        parent: None,
         exe: "/bin/prog".into(),
         args: args(&["prog", "a b"]),
         exit: None,
@@ -88,13 +88,13 @@ fn end(runner: &mut Runner<'_>, pid: i32, counts: &[(u64, u64)]) {
 
 fn whole_run(run: &Run) {
     let mut runner = run.runner();
-    runner.image_started(7, 0, Path::new("/bin/prog"), &args(&["prog", "a b"]));
-    runner.client_print(7, b"hi\n");
-    runner.forked(7, 8);
-    runner.client_print(8, b"child\n");
-    end(&mut runner, 8, &[(0x1000, 1)]);
-    runner.redundant_instrumentation(7, Instrumentation::Start);
-    end(&mut runner, 7, &[(0x1000, 1_000_000), (0x1001, 234_567)]);
+    runner.image_started(Pid(7), None, Path::new("/bin/prog"), &args(&["prog", "a b"]));
+    runner.client_print(Pid(7), b"hi\n");
+    runner.forked(Pid(7), Pid(8));
+    runner.client_print(Pid(8), b"child\n");
+    end(&mut runner, Pid(8), &[(0x1000, 1)]);
+    runner.redundant_instrumentation(Pid(7), Instrumentation::Start);
+    end(&mut runner, Pid(7), &[(0x1000, 1_000_000), (0x1001, 234_567)]);
 }
 
 const BANNER: &str = "==7== Cachegrind, an exact instruction profiler\n\
@@ -137,10 +137,10 @@ fn a_profile_whose_name_is_used_again_is_missed() {
     for (name, lost) in [("out.%p", true), ("out.%p.%n", false), ("out", false)] {
         let run = Run::new(&[&format!("--cachegrind-out-file=@/{name}")]);
         let mut runner = run.runner();
-        runner.image_started(7, 0, Path::new("/bin/prog"), &args(&["prog"]));
+        runner.image_started(Pid(7), None, Path::new("/bin/prog"), &args(&["prog"]));
         for child in [8, 9, 8] {
-            runner.forked(7, child);
-            end(&mut runner, child, &[(0x1000, 1)]);
+            runner.forked(Pid(7), Pid(child));
+            end(&mut runner, Pid(child), &[(0x1000, 1)]);
         }
         let log = run.text("log");
         assert_eq!(log.matches("an earlier process had the id 8, too").count(), usize::from(lost), "{name}: {log}");
@@ -165,8 +165,8 @@ fn simulations_are_described_and_summed_up() {
     let run = Run::new(&["--cache-sim=yes", "--branch-sim=yes", caches[0], caches[1], caches[2], "-v"]);
     let mut runner = run.runner();
     runner.simulate(Simulation::new(&run.options).unwrap(), Findings::default());
-    runner.image_started(7, 0, Path::new("/bin/prog"), &args(&["prog"]));
-    end(&mut runner, 7, &[(0x1000, 1000)]);
+    runner.image_started(Pid(7), None, Path::new("/bin/prog"), &args(&["prog"]));
+    end(&mut runner, Pid(7), &[(0x1000, 1000)]);
     let log = run.text("log");
     let start = "==7== Cache configuration used:\n==7==   I1: 1,024 B, 1-way, 64 B lines\n\
          ==7==   D1: 1,024 B, 2-way, 64 B lines\n==7==   LL: 4,096 B, 4-way, 64 B lines\n";
@@ -193,12 +193,12 @@ fn quiet_runs_only_say_what_matters() {
 fn silent_children_speak_again_after_exec() {
     let run = Run::new(&["--child-silent-after-fork=yes", "--trace-children=yes", "-q"]);
     let mut runner = run.runner();
-    runner.image_started(7, 0, Path::new("/bin/prog"), &args(&["prog"]));
-    runner.forked(7, 8);
-    runner.client_print(8, b"unheard\n");
-    runner.image_started(8, 7, Path::new("/bin/other"), &args(&["other"]));
-    runner.client_print(8, b"heard\n");
-    end(&mut runner, 8, &[]);
+    runner.image_started(Pid(7), None, Path::new("/bin/prog"), &args(&["prog"]));
+    runner.forked(Pid(7), Pid(8));
+    runner.client_print(Pid(8), b"unheard\n");
+    runner.image_started(Pid(8), Some(Pid(7)), Path::new("/bin/other"), &args(&["other"]));
+    runner.client_print(Pid(8), b"heard\n");
+    end(&mut runner, Pid(8), &[]);
     assert_eq!(run.text("log"), "**8** heard\n");
     assert!(run.text("out.8").ends_with("summary: 0\n"));
 }
@@ -218,8 +218,8 @@ fn a_log_file_for_each_process() {
 fn an_unwritable_profile_is_reported_and_kept() {
     let run = Run::new(&["--cachegrind-out-file=@/absent/out"]);
     let mut runner = run.runner();
-    runner.image_started(7, 0, Path::new("/bin/prog"), &args(&["prog"]));
-    end(&mut runner, 7, &[(0x1000, 3)]);
+    runner.image_started(Pid(7), None, Path::new("/bin/prog"), &args(&["prog"]));
+    end(&mut runner, Pid(7), &[(0x1000, 3)]);
     let log = run.text("log");
     let folder = run.folder.path().display().to_string();
     let wanted = format!(
@@ -232,8 +232,8 @@ fn an_unwritable_profile_is_reported_and_kept() {
 
     let mut runner = run.runner();
     runner.spare = run.folder.path().join("absent");
-    runner.image_started(7, 0, Path::new("/bin/prog"), &args(&["prog"]));
-    end(&mut runner, 7, &[(0x1000, 3)]);
+    runner.image_started(Pid(7), None, Path::new("/bin/prog"), &args(&["prog"]));
+    end(&mut runner, Pid(7), &[(0x1000, 3)]);
     assert!(
         run.text("log").contains("==7==        ... so detailed results will be missing.\n==7== I refs:        3\n")
     );
@@ -242,7 +242,7 @@ fn an_unwritable_profile_is_reported_and_kept() {
 #[test]
 fn children_are_followed_as_the_options_say() {
     let follow = |options: &[&str], path: &str, arguments: &[&str]| {
-        Run::new(options).runner().follow_exec(1, Path::new(path), &args(arguments))
+        Run::new(options).runner().follow_exec(Pid(1), Path::new(path), &args(arguments))
     };
     assert!(!follow(&[], "/bin/sh", &["sh"]));
     assert!(follow(&["--trace-children=yes"], "/bin/sh", &["sh"]));
@@ -263,13 +263,13 @@ fn what_cannot_be_traced_is_left_alone_with_a_warning() {
     fs::write(&path, elf32).unwrap();
     fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let mut runner = run.runner();
-    runner.log.begin(1, &mut Sequence::default());
-    assert!(!runner.follow_exec(1, &path, &args(&["old"])));
+    runner.log.begin(Pid(1), &mut Sequence::default());
+    assert!(!runner.follow_exec(Pid(1), &path, &args(&["old"])));
     assert!(
         run.text("log").starts_with(&format!("==1== Warning: not profiled: {}: is a 32-bit program", path.display()))
     );
     // A program that does not exist fails natively; nothing is to be said about it.
-    assert!(runner.follow_exec(1, Path::new("/nonexistent"), &args(&["x"])));
+    assert!(runner.follow_exec(Pid(1), Path::new("/nonexistent"), &args(&["x"])));
 }
 
 #[test]
@@ -279,9 +279,9 @@ fn notices_follow_verbosity() {
     {
         let run = Run::new(options);
         let mut runner = run.runner();
-        runner.log.begin(1, &mut Sequence::default());
-        runner.notice(1, Notice::Warning("w".into()));
-        runner.notice(1, Notice::Detail("d".into()));
+        runner.log.begin(Pid(1), &mut Sequence::default());
+        runner.notice(Pid(1), Notice::Warning("w".into()));
+        runner.notice(Pid(1), Notice::Detail("d".into()));
         assert_eq!(run.text("log"), expected);
     }
 }
@@ -292,14 +292,14 @@ fn a_script_is_called_what_was_typed() {
     let run = Run::new(&["--trace-children=yes"]);
     let mut runner = run.runner();
     runner.runs(&args(&["./s", "a b"]));
-    runner.image_started(7, 0, Path::new("/bin/sh"), &args(&["/bin/sh", "-e", "./s", "a b"]));
-    assert!(runner.follow_exec(7, Path::new("/bin/true"), &args(&["s2", "x"])));
-    runner.image_started(7, 0, Path::new("/bin/sh"), &args(&["/bin/sh", "/tmp/s2", "x"]));
-    runner.forked(7, 8);
+    runner.image_started(Pid(7), None, Path::new("/bin/sh"), &args(&["/bin/sh", "-e", "./s", "a b"]));
+    assert!(runner.follow_exec(Pid(7), Path::new("/bin/true"), &args(&["s2", "x"])));
+    runner.image_started(Pid(7), None, Path::new("/bin/sh"), &args(&["/bin/sh", "/tmp/s2", "x"]));
+    runner.forked(Pid(7), Pid(8));
     // Not a script: the words are those that the program got.
-    assert!(runner.follow_exec(8, Path::new("/bin/true"), &args(&["other", "x"])));
-    runner.image_started(8, 7, Path::new("/bin/other"), &args(&["other", "x"]));
-    end(&mut runner, 7, &[(0x1000, 1)]);
+    assert!(runner.follow_exec(Pid(8), Path::new("/bin/true"), &args(&["other", "x"])));
+    runner.image_started(Pid(8), Some(Pid(7)), Path::new("/bin/other"), &args(&["other", "x"]));
+    end(&mut runner, Pid(7), &[(0x1000, 1)]);
     let log = run.text("log");
     let commands: Vec<&str> = log.lines().filter_map(|line| line.split_once("Command: ")).map(|(_, c)| c).collect();
     assert_eq!(commands, ["./s a\\ b", "s2 x", "other x"]);

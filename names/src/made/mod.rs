@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use grind_symbols::Name;
-use grind_types::{MappedFile, Module};
+use grind_types::{MappedFile, Module, Pid};
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat, openat2};
 use nix::sys::stat::Mode;
 use nix::time::{ClockId, clock_gettime};
@@ -84,7 +84,7 @@ pub struct Registry(Arc<Mutex<All>>);
 #[derive(Debug, Default)]
 struct All {
     last: u32,
-    processes: HashMap<i32, Process>,
+    processes: HashMap<Pid, Process>,
 }
 
 impl Registry {
@@ -93,24 +93,24 @@ impl Registry {
     }
 
     /// A new image has been started in a process.
-    pub fn began(&self, pid: i32) {
+    pub fn began(&self, pid: Pid) {
         self.lock().processes.insert(pid, Process::new(None));
     }
 
     /// `child` begins as a copy of `parent`.
-    pub fn forked(&self, parent: i32, child: i32) {
+    pub fn forked(&self, parent: Pid, child: Pid) {
         let mut all = self.lock();
         let known = all.processes.get(&parent).filter(|p| !p.moments.is_empty()).cloned();
         all.processes.insert(child, Process::new(known.map(Arc::new)));
     }
 
     /// Nothing will be asked about a process any more.
-    pub fn forget(&self, pid: i32) {
+    pub fn forget(&self, pid: Pid) {
         self.lock().processes.remove(&pid);
     }
 
     /// Code that the process has made is about to be translated; what has been in it so far is in `modules`.
-    pub fn moment(&self, pid: i32, modules: &[Module]) -> u32 {
+    pub fn moment(&self, pid: Pid, modules: &[Module]) -> u32 {
         let mut all = self.lock();
         let number = all.last.saturating_add(1);
         let Some(p) = all.processes.get_mut(&pid) else { return 0 };
@@ -122,7 +122,7 @@ impl Registry {
     }
 
     /// Reads what has been written since.
-    pub fn read_on(&self, pid: i32) {
+    pub fn read_on(&self, pid: Pid) {
         if let Some(p) = self.lock().processes.get_mut(&pid) {
             p.read_on(pid);
         }
@@ -130,19 +130,19 @@ impl Registry {
 
     /// How many pieces of code have been made known that took the place of others.
     #[must_use]
-    pub fn replaced(&self, pid: i32) -> u32 {
+    pub fn replaced(&self, pid: Pid) -> u32 {
         self.lock().processes.get(&pid).map_or(0, Process::replaced)
     }
 
     /// Whether there is any name.
     #[must_use]
-    pub fn has_names(&self, pid: i32) -> bool {
+    pub fn has_names(&self, pid: Pid) -> bool {
         self.lock().processes.get(&pid).is_some_and(Process::has_names)
     }
 
     /// What lay at an address at a moment ([`u32::MAX`]: at the last one), as far as has been read.
     #[must_use]
-    pub fn find(&self, pid: i32, addr: u64, moment: u32) -> Option<Found> {
+    pub fn find(&self, pid: Pid, addr: u64, moment: u32) -> Option<Found> {
         self.lock().processes.get(&pid)?.find(addr, moment)
     }
 }
@@ -166,7 +166,7 @@ impl Process {
     }
 
     /// What is there at a moment; says if that is as at the last one.
-    fn look(&mut self, pid: i32, modules: &[Module], number: u32) -> bool {
+    fn look(&mut self, pid: Pid, modules: &[Module], number: u32) -> bool {
         self.find_dumps(modules);
         if self.memory.is_none() {
             self.memory = File::open(format!("/proc/{pid}/mem")).ok().map(Arc::new);
@@ -204,7 +204,7 @@ impl Process {
     }
 
     /// Looks for the perf map, as long as there is none.
-    fn find_map(&mut self, pid: i32) {
+    fn find_map(&mut self, pid: Pid) {
         /// Where there is none so far, it is looked for less often.
         const OFTEN: u32 = 64;
         if self.map.as_ref().is_some_and(PerfMap::is_named) {
@@ -214,13 +214,13 @@ impl Process {
         if self.map.is_none() && self.tried > OFTEN && !self.tried.is_multiple_of(16) {
             return;
         }
-        let inner = *self.inner.get_or_insert_with(|| inner(pid).unwrap_or(pid));
+        let inner = *self.inner.get_or_insert_with(|| inner(pid).unwrap_or(pid.0));
         if let Some(file) = open_map(pid, inner, self.began) {
             self.map = Some(PerfMap::new(file));
         }
     }
 
-    fn read_on(&mut self, pid: i32) {
+    fn read_on(&mut self, pid: Pid) {
         if self.map.is_none() && !self.moments.is_empty() {
             self.tried = 0;
             self.find_map(pid);
@@ -266,14 +266,14 @@ impl Process {
 }
 
 /// What a process is called where it runs.
-fn inner(pid: i32) -> Option<i32> {
+fn inner(pid: Pid) -> Option<i32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
     ids.split_whitespace().last()?.parse().ok()
 }
 
 /// Opens the perf map of a process, if there is one that it can have written: a regular file, found as the process finds it.
-fn open_map(pid: i32, inner: i32, began: SystemTime) -> Option<File> {
+fn open_map(pid: Pid, inner: i32, began: SystemTime) -> Option<File> {
     let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
     let name = format!("tmp/perf-{inner}.map");
     let root = format!("/proc/{pid}/root");

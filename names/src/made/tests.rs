@@ -2,12 +2,14 @@
 
 use std::io::Write;
 
+use grind_types::Pid;
+
 use super::*;
 
 /// This very process, with a perf map of its own.
 #[test]
 fn a_name_is_that_of_the_moment() {
-    let pid = std::process::id() as i32;
+    let pid = Pid::own();
     let path = format!("/tmp/perf-{pid}.map");
     let registry = Registry::default();
     std::fs::write(&path, "1000 10 of_another_process\n").unwrap();
@@ -22,14 +24,14 @@ fn a_name_is_that_of_the_moment() {
         moments.push(registry.moment(pid, &[]));
         assert_eq!(registry.moment(pid, &[]), moments[moments.len() - 1], "nothing is new");
     }
-    registry.forked(pid, 1);
+    registry.forked(pid, Pid(1));
     std::fs::remove_file(&path).unwrap();
     registry.read_on(pid);
-    registry.read_on(1);
+    registry.read_on(Pid(1));
     let name = |pid, moment| String::from_utf8(registry.find(pid, 0x1004, moment).unwrap().function.to_vec()).unwrap();
     assert_eq!([moments[0], moments[1], moments[2]].map(|m| name(pid, m)), ["first", "first", "second"]);
     assert_eq!(name(pid, u32::MAX), "second");
-    assert_eq!(name(1, moments[1]), "first", "a copy knows what its parent knew");
+    assert_eq!(name(Pid(1), moments[1]), "first", "a copy knows what its parent knew");
     assert!(registry.find(pid, 0x1010, u32::MAX).is_none() && registry.has_names(pid));
     registry.forget(pid);
     assert!(!registry.has_names(pid) && registry.find(pid, 0x1004, 1).is_none());
@@ -38,12 +40,12 @@ fn a_name_is_that_of_the_moment() {
 #[test]
 fn what_is_no_regular_file_is_not_read() {
     let began = SystemTime::UNIX_EPOCH;
-    let pid = std::process::id() as i32;
-    let path = format!("/tmp/perf-{}.map", pid + 5_000_000);
+    let pid = Pid::own();
+    let path = format!("/tmp/perf-{}.map", pid.0 + 5_000_000);
     std::fs::create_dir(&path).unwrap();
-    assert!(open_map(pid, pid + 5_000_000, began).is_none());
+    assert!(open_map(pid, pid.0 + 5_000_000, began).is_none());
     std::fs::remove_dir(&path).unwrap();
     nix::unistd::mkfifo(path.as_str(), Mode::S_IRUSR).unwrap();
-    assert!(open_map(pid, pid + 5_000_000, began).is_none());
+    assert!(open_map(pid, pid.0 + 5_000_000, began).is_none());
     std::fs::remove_file(&path).unwrap();
 }

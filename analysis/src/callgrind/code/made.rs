@@ -10,6 +10,7 @@ use std::ops::Range;
 use cg_calls::FunctionId;
 use grind_names::made::{Found, Registry};
 use grind_symbols::Name;
+use grind_types::Pid;
 
 use super::{Catalogue, KnownFunction};
 
@@ -17,7 +18,7 @@ use super::{Catalogue, KnownFunction};
 #[derive(Clone, Debug, Default)]
 pub(super) struct MadeFunctions {
     /// Who knows the names, and of which process.
-    registry: Option<(Registry, i32)>,
+    registry: Option<(Registry, Pid)>,
     /// The moment that is spoken of, and how often names had been replaced by then.
     now: (u32, u32),
     by_name: HashMap<(u64, Name), FunctionId>,
@@ -34,7 +35,7 @@ impl MadeFunctions {
 impl Catalogue {
     /// Code that the process makes has the names that `registry` knows.
     #[must_use]
-    pub fn with_made(mut self, registry: Registry, pid: i32) -> Self {
+    pub fn with_made(mut self, registry: Registry, pid: Pid) -> Self {
         self.made.registry = Some((registry, pid));
         self
     }

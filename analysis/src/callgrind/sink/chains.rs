@@ -5,6 +5,7 @@
 
 use cg_calls::{Each, Shown};
 use grind_trace::follow::{CALL_TOLD, Names, RETURN_TOLD};
+use grind_types::{Pid, Tid};
 
 use super::super::code::Catalogue;
 use super::meaning::word;
@@ -40,7 +41,7 @@ pub(super) fn each(word: u32) -> Option<Each> {
 
 impl Recorder {
     /// Goes through what a thread has recorded where nothing is simulated.
-    pub(super) fn follow_each(&mut self, pid: i32, tid: i32, names: &Names, words: &[u32]) {
+    pub(super) fn follow_each(&mut self, pid: Pid, tid: Tid, names: &Names, words: &[u32]) {
         let kept = self.config.kept;
         let _ = self.with_followed(pid, tid, |p, t, catalogue, space| {
             let mut rest = words;

@@ -9,6 +9,7 @@ use std::panic::resume_unwind;
 use cg_calls::{Again, Code as _, Here, JumpKind, Made, Settled, Shown, View};
 use grind_trace::follow::{self, Book, CallContext, CallKind, Names, Outcome, StackEffect, WINDOW};
 use grind_types::fault;
+use grind_types::{Pid, Tid};
 
 use super::super::code::Catalogue;
 use super::functions::Functions;
@@ -65,8 +66,8 @@ impl Recorder {
     /// The process, what it runs, and the names of its code, up to date.
     pub(super) fn with_followed<T>(
         &mut self,
-        pid: i32,
-        tid: i32,
+        pid: Pid,
+        tid: Tid,
         act: impl FnOnce(&mut Process, &mut Thread, &mut Catalogue, &mut Space) -> T,
     ) -> Option<T> {
         let p = self.processes.get_mut(&pid)?;
@@ -85,7 +86,7 @@ impl Recorder {
         Some(answer.unwrap_or_else(|panic| resume_unwind(panic)))
     }
 
-    pub(super) fn pull_stack_followed(&mut self, pid: i32, tid: i32, book: &Book, calls: &follow::Calls) {
+    pub(super) fn pull_stack_followed(&mut self, pid: Pid, tid: Tid, book: &Book, calls: &follow::Calls) {
         let kept = self.config.kept;
         let _ = self.with_followed(pid, tid, |p, t, catalogue, space| {
             let frame = |f: &follow::Frame| Shown { sp: f.sp, entered: f.entered, call_edge: f.call_edge };
@@ -101,7 +102,7 @@ impl Recorder {
         });
     }
 
-    pub(super) fn show_followed(&mut self, pid: i32, tid: i32, made: Option<u32>, all: bool) -> Option<follow::Calls> {
+    pub(super) fn show_followed(&mut self, pid: Pid, tid: Tid, made: Option<u32>, all: bool) -> Option<follow::Calls> {
         let kept = self.config.kept;
         self.with_followed(pid, tid, |p, t, catalogue, space| {
             let (calls, now) = t.live();
@@ -115,7 +116,7 @@ impl Recorder {
         })
     }
 
-    pub(super) fn call_context_of(&mut self, pid: i32, tid: i32, pc: u64) -> Option<CallContext> {
+    pub(super) fn call_context_of(&mut self, pid: Pid, tid: Tid, pc: u64) -> Option<CallContext> {
         self.with_followed(pid, tid, |p, t, catalogue, space| {
             t.begun |= t.recording;
             let (calls, _) = t.live();
@@ -126,7 +127,7 @@ impl Recorder {
     }
 
     /// The system call at `pc`, which the thread begins with, has counted before.
-    pub(super) fn count_once(&mut self, pid: i32, tid: i32, pc: u64) {
+    pub(super) fn count_once(&mut self, pid: Pid, tid: Tid, pc: u64) {
         let _ = self.with_followed(pid, tid, |_, t, catalogue, _| {
             if t.recording && t.counted.replace(pc).is_none() {
                 t.begun = true;
@@ -136,7 +137,7 @@ impl Recorder {
         });
     }
 
-    pub(super) fn decide(&mut self, pid: i32, tid: i32, told: u32, target: u64, sp: u64) -> Option<Outcome> {
+    pub(super) fn decide(&mut self, pid: Pid, tid: Tid, told: u32, target: u64, sp: u64) -> Option<Outcome> {
         self.with_followed(pid, tid, |p, t, catalogue, space| {
             fault::point("transfer");
             let hot = *p.hot.get(told as usize)?;
@@ -183,7 +184,7 @@ impl Recorder {
         })?
     }
 
-    pub(super) fn take_counts(&mut self, pid: i32, tid: i32, book: &Book, counts: &follow::Counts) {
+    pub(super) fn take_counts(&mut self, pid: Pid, tid: Tid, book: &Book, counts: &follow::Counts) {
         let width = self.config.costs;
         let _ = self.with_followed(pid, tid, |p, t, catalogue, space| {
             let functions = &space.functions;

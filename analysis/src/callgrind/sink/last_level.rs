@@ -7,6 +7,7 @@ use cg_sim::writeback::WriteBackLastLevel;
 use cg_sim::{Beyond, Geometries, LastLevel, Levels};
 use grind_trace::every::Told;
 use grind_trace::{Done, Site, SiteKind};
+use grind_types::Tid;
 use grind_types::own_memory;
 
 use super::Settings;
@@ -40,9 +41,9 @@ impl Last {
     }
 
     /// From here on accesses are those of this thread.
-    pub(super) fn run(&mut self, tid: i32) {
+    pub(super) fn run(&mut self, tid: Tid) {
         if let Self::Deep(levels) = self {
-            levels.run(tid);
+            levels.run(tid.0);
         }
     }
 }
@@ -137,16 +138,16 @@ impl Simulated {
     }
 
     /// A copy of the process goes on with one thread, which has what `tid` has.
-    pub(super) fn forked(&mut self, tid: i32, child: i32) {
+    pub(super) fn forked(&mut self, tid: Tid, child: Tid) {
         if let Last::Deep(levels) = &mut self.last {
-            levels.forked(tid, child);
+            levels.forked(tid.0, child.0);
         }
     }
 
     /// What the thread has of its own is gone.
-    pub(super) fn thread_ended(&mut self, tid: i32) {
+    pub(super) fn thread_ended(&mut self, tid: Tid) {
         if let Last::Deep(levels) = &mut self.last {
-            levels.ended(tid);
+            levels.ended(tid.0);
         }
     }
 

@@ -13,6 +13,7 @@ use grind_trace::every::repeated::repeated;
 use grind_trace::follow::{self, FRAME_TOLD, FRAME_WORDS, NO_CALL_EDGE, Names};
 use grind_trace::{Done, SiteKind};
 use grind_types::own_memory;
+use grind_types::{Pid, Tid};
 
 use super::super::code::Catalogue;
 use super::chains::{self, Kept};
@@ -26,7 +27,7 @@ use crate::simulator::AHEAD;
 
 impl Recorder {
     /// Goes through what a thread has recorded.
-    pub(super) fn follow_misses(&mut self, pid: i32, tid: i32, names: &Names, words: &[u32]) {
+    pub(super) fn follow_misses(&mut self, pid: Pid, tid: Tid, names: &Names, words: &[u32]) {
         let kept = self.config.kept;
         let _ = self.with_followed(pid, tid, |p, t, catalogue, space| {
             let Some(mut simulated) = p.simulated.take() else { return };

@@ -10,6 +10,7 @@ use callgrind_control_protocol::{self as control, Frame};
 use cg_calls::{Calls, Config, JumpKind, Profile, Request, SiteId, Step, StepKind};
 use grind_trace::frames::FrameRecord;
 use grind_trace::{Block, Instructions, Site, SiteKind, SpaceId, Transfer};
+use grind_types::{Pid, Tid};
 
 use super::super::code::{Catalogue, Origin};
 use super::super::columns::Columns;
@@ -48,7 +49,7 @@ pub(super) struct Process {
     pub(super) followed: Followed,
     /// If frames of an interpreter are told.
     pub(super) codes: Codes,
-    pub(super) threads: HashMap<i32, Thread>,
+    pub(super) threads: HashMap<Tid, Thread>,
     /// Of threads that have ended, since the last part.
     pub(super) ended: Vec<(u64, Profile)>,
     /// What the program has said of the next part.
@@ -244,7 +245,7 @@ impl Process {
         hot
     }
 
-    pub(super) fn thread(&mut self, tid: i32, config: &Config) -> &mut Thread {
+    pub(super) fn thread(&mut self, tid: Tid, config: &Config) -> &mut Thread {
         // As the reference numbers them: the lowest number that is free.
         let number = (1..).find(|n| self.threads.values().all(|t| t.number != *n)).unwrap_or(1);
         self.threads.entry(tid).or_insert_with(|| {
@@ -296,7 +297,7 @@ impl Process {
         }
     }
 
-    pub(super) fn zero(&mut self, pid: i32, dump_service: &DumpService) {
+    pub(super) fn zero(&mut self, pid: Pid, dump_service: &DumpService) {
         self.ended.clear();
         if let Some(used) = &mut self.used {
             used.zero();
@@ -314,7 +315,7 @@ impl Process {
 
     /// Does what functions ask for that thread `tid` has entered or left.
     #[cold]
-    pub(super) fn requests(&mut self, pid: i32, tid: i32, catalogue: &mut Catalogue, dump_service: &DumpService) {
+    pub(super) fn requests(&mut self, pid: Pid, tid: Tid, catalogue: &mut Catalogue, dump_service: &DumpService) {
         while let Some(request) = self.threads.get_mut(&tid).and_then(|t| t.calls.take_request()) {
             let trigger = match request {
                 Request::Zero(_) => {
@@ -329,7 +330,7 @@ impl Process {
     }
 
     /// Goes through records up to one after which a function asks for something; returns what is left.
-    pub(super) fn follow<'w>(&mut self, tid: i32, catalogue: &mut Catalogue, words: &'w [u32]) -> &'w [u32] {
+    pub(super) fn follow<'w>(&mut self, tid: Tid, catalogue: &mut Catalogue, words: &'w [u32]) -> &'w [u32] {
         let width = self.costs.len() / self.counters.len().max(1);
         let Some(t) = self.threads.get_mut(&tid) else { return &[] };
         let mut rest = words;
@@ -412,8 +413,8 @@ impl Process {
     /// comes here again when the next one is.
     pub(super) fn dump_after_blocks(
         &mut self,
-        pid: i32,
-        tid: i32,
+        pid: Pid,
+        tid: Tid,
         every: u64,
         catalogue: &mut Catalogue,
         dump_service: &DumpService,
@@ -480,7 +481,7 @@ impl Process {
         }
     }
 
-    pub(super) fn end_thread(&mut self, tid: i32) {
+    pub(super) fn end_thread(&mut self, tid: Tid) {
         if let Some(mut t) = self.threads.remove(&tid) {
             if let (Some(used), Some(of_thread)) = (&mut self.used, &mut t.used) {
                 used.flush_thread(of_thread, t.calls.collecting());

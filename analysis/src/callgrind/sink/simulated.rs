@@ -9,6 +9,7 @@
 use grind_trace::every::repeated::repeated;
 use grind_trace::frames::FrameRecord;
 use grind_trace::{Done, SiteKind};
+use grind_types::Tid;
 
 use super::super::code::Catalogue;
 use super::Space;
@@ -23,7 +24,7 @@ impl Process {
     /// Goes through records up to one after which a function asks for something, or a part is due; returns what is left.
     pub(super) fn follow_simulated<'w>(
         &mut self,
-        tid: i32,
+        tid: Tid,
         catalogue: &mut Catalogue,
         space: &Space,
         words: &'w [u32],

@@ -11,6 +11,7 @@ use grind_trace::frames::FrameRecord;
 use grind_trace::{
     CODE_WAY, Done, LINE_USED, LINES_REPLACED, LineReplaced, REPLACED_WORDS, SiteKind, Special, USED_WORDS,
 };
+use grind_types::Tid;
 
 use super::super::code::Catalogue;
 use super::Space;
@@ -23,7 +24,7 @@ use crate::callgrind::columns::Missed;
 
 impl Process {
     /// Instrumentation is switched off for a thread: its caches are emptied, the last level when it is off for all.
-    pub(super) fn empty_used(&mut self, tid: i32) {
+    pub(super) fn empty_used(&mut self, tid: Tid) {
         let Some(used) = &mut self.used else { return };
         if let Some(t) = self.threads.get_mut(&tid)
             && let Some(of_thread) = &mut t.used
@@ -38,7 +39,7 @@ impl Process {
     /// Goes through records up to one after which a function asks for something, or a part is due; returns what is left.
     pub(super) fn follow_used<'w>(
         &mut self,
-        tid: i32,
+        tid: Tid,
         catalogue: &mut Catalogue,
         space: &Space,
         words: &'w [u32],
