@@ -68,8 +68,9 @@ impl Dispatcher<'_> {
             self.add_thread(pid, tid, State::Guest, ThreadContexts::default(), guest_gs);
         }
         self.tell_image(pid);
-        if let Some(code_cache) = self.processes.get(&pid).map(|p| p.code_cache.clone()) {
-            self.learn_map(pid, &code_cache);
+        let code_cache = self.processes.get(&pid).map(|p| p.code_cache.clone());
+        if let (Some(code_cache), Some(&tid)) = (code_cache, threads.keys().next()) {
+            self.learn_map(tid, &code_cache);
         }
         for (tid, t) in threads {
             self.begin_attached(pid, tid, t, job_controlled);

@@ -178,10 +178,10 @@ impl Dispatcher<'_> {
 
     /// Sees to it that the sink knows what is mapped at `pc`, and the driver that code there may be new.
     fn know_map(&mut self, tid: Tid, pc: u64) {
-        let Some((pid, code_cache)) = self.process_of(tid).map(|p| (p.pid, p.code_cache.clone())) else { return };
+        let Some(code_cache) = self.process_of(tid).map(|p| p.code_cache.clone()) else { return };
         let unknown = !code_cache.borrow().executable(pc);
         if unknown {
-            self.learn_map(pid, &code_cache);
+            self.learn_map(tid, &code_cache);
         }
         self.note_made(tid, &code_cache, pc);
         if unknown && code_cache.borrow().users > 1 {

@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use grind_guest::image::{self, Remote};
 use grind_layout::SlotWord;
-use grind_ptrace::{self as tracee, Stopped};
+use grind_ptrace::{self as tracee, Stopped, maps};
 use grind_session::Exit;
 use grind_types::Pid;
 use grind_types::subject;
@@ -97,7 +97,7 @@ impl Dispatcher<'_> {
     /// Takes everything of the engine's out of the memory of `threads`, which are those of `pids`; returns those that live on.
     fn take_out(&mut self, pids: &[Pid], mut threads: Vec<Stopped>) -> Vec<Stopped> {
         let Some(p) = pids.first().and_then(|pid| self.processes.get(pid)) else { return threads };
-        let Ok(regions) = p.memory.regions() else { return threads };
+        let Some(Ok(regions)) = threads.first().map(|t| maps::read(t.tid())) else { return threads };
         let code_cache = p.code_cache.borrow();
         let theirs: Vec<_> = regions.into_iter().filter(|r| !code_cache.is_cache(r.start)).collect();
         let Some(gadget) = syscall_in(&p.memory, &theirs) else { return threads };

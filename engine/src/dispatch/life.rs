@@ -441,12 +441,12 @@ pub(super) fn command_line(pid: Pid) -> Vec<OsString> {
     body.split(|&b| b == 0).map(|a| OsString::from_vec(a.to_vec())).collect()
 }
 
-/// The executable that a path given to `execve` by `pid` names: relative paths are relative to its own folder.
-pub(super) fn resolve(pid: Pid, path: &std::path::Path) -> PathBuf {
+/// The executable that a path given to `execve` by `tid` names: relative paths are relative to its own folder.
+pub(super) fn resolve(tid: Tid, path: &std::path::Path) -> PathBuf {
     if path.is_absolute() {
         return path.to_path_buf();
     }
-    std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default().join(path)
+    std::fs::read_link(format!("/proc/{tid}/cwd")).unwrap_or_default().join(path)
 }
 
 /// What `execve` by a process that is, or is not, followed afterwards must have as its personality.

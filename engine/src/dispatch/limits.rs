@@ -8,7 +8,7 @@ use grind_guest::process::Process;
 use grind_layout as layout;
 use grind_ptrace::maps;
 use grind_ptrace::{How, Regs, Stopped};
-use grind_types::{Pid, Tid};
+use grind_types::Pid;
 use nix::libc;
 
 use super::Dispatcher;
@@ -133,7 +133,7 @@ impl Dispatcher<'_> {
             return run(t, go, How::Continue);
         }
         let Some(p) = self.process_of(tid) else { return };
-        let regions = maps::read(Tid::main_of(p.pid)).unwrap_or_default();
+        let regions = maps::read(tid).unwrap_or_default();
         let slots = p.pool.borrow().span();
         let own = |at: u64| {
             let s = p.code_cache.borrow();

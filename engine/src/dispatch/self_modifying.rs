@@ -19,7 +19,6 @@ use grind_guest::recover;
 use grind_ptrace::maps;
 use grind_ptrace::{How, Regs, Stopped};
 use grind_types::subject;
-use grind_types::{Pid, Tid};
 use nix::libc;
 
 use super::Dispatcher;
@@ -134,18 +133,13 @@ impl Dispatcher<'_> {
     }
 
     /// Takes the right to write away from pages whose code has just been translated, in all their mappings.
-    pub(super) fn protect_code(
-        &mut self,
-        t: Stopped,
-        pid: Pid,
-        code_cache: &Rc<RefCell<CodeCache>>,
-    ) -> Option<Stopped> {
+    pub(super) fn protect_code(&mut self, t: Stopped, code_cache: &Rc<RefCell<CodeCache>>) -> Option<Stopped> {
         let fresh = code_cache.borrow_mut().fresh_pages();
         if fresh.is_empty() {
             return Some(t);
         }
         let mut calls = Vec::new();
-        let regions = maps::read(Tid::main_of(pid)).unwrap_or_default();
+        let regions = maps::read(t.tid()).unwrap_or_default();
         for (code, file) in fresh {
             for r in regions.iter().filter(|r| r.write) {
                 let page = match file {

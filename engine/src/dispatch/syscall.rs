@@ -134,7 +134,7 @@ impl Dispatcher<'_> {
         let mut t = self.own_code_cache(t)?;
         let (code_cache, _) = self.code_cache_and_state(tid)?;
         let pid = self.process_of(tid)?.pid;
-        self.learn_map(pid, &code_cache);
+        self.learn_map(tid, &code_cache);
         let wanted = code_cache.borrow().out_of_reach();
         for pc in wanted {
             t = self.chunk_near(t, pid, &code_cache, pc)?;
@@ -347,9 +347,9 @@ impl Dispatcher<'_> {
         }
         let mut path = PathBuf::from(OsString::from_vec(path));
         if folder == libc::AT_FDCWD || path.is_absolute() {
-            path = life::resolve(pid, &path);
+            path = life::resolve(tid, &path);
         } else {
-            path = std::fs::read_link(format!("/proc/{pid}/fd/{folder}")).unwrap_or_default().join(path);
+            path = std::fs::read_link(format!("/proc/{tid}/fd/{folder}")).unwrap_or_default().join(path);
         }
         let follow = self.session.follow_exec(pid, &path, &argv);
         // What is not followed must not stay confined.

@@ -45,7 +45,7 @@ impl Dispatcher<'_> {
             }
             let Some((own, _)) = self.code_cache_and_state(t.tid()) else { return (Some(t), None) };
             code_cache = own;
-            self.learn_map(pid, &code_cache);
+            self.learn_map(t.tid(), &code_cache);
             if !code_cache.borrow().executable(pc) {
                 return (Some(t), None);
             }
@@ -77,7 +77,7 @@ impl Dispatcher<'_> {
             return (self.give_up(Some(t), EngineError::NoMemory { what: "code cache", source }), None);
         }
         if id.is_some() && code_cache.borrow().self_modifying(pc) {
-            let Some(t) = self.protect_code(t, pid, &code_cache) else { return (None, None) };
+            let Some(t) = self.protect_code(t, &code_cache) else { return (None, None) };
             // Another thread may have written between the reading and the protecting; from now on it cannot.
             let Some(p) = self.processes.get(&pid) else { return (Some(t), None) };
             if p.threads.len() > 1 && !code_cache.borrow_mut().still_true(&p.memory) {
@@ -111,11 +111,12 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Takes over the process's memory map.
-    pub(super) fn learn_map(&mut self, pid: Pid, code_cache: &Rc<RefCell<CodeCache>>) {
+    /// Takes over the memory map of the process of `tid`, which has not ended: the first thread may have, and shows none then.
+    pub(super) fn learn_map(&mut self, tid: Tid, code_cache: &Rc<RefCell<CodeCache>>) {
+        let Some(pid) = self.threads.get(&tid).map(|th| th.pid) else { return };
         let Some(p) = self.processes.get(&pid) else { return };
         let files = &mut self.files;
-        let Ok(regions) = maps::read(Tid::main_of(pid)) else { return };
+        let Ok(regions) = maps::read(tid) else { return };
         let chunks: Vec<u64> = code_cache.borrow().chunks.iter().map(|c| c.guest).collect();
         let regions: Vec<_> = regions.into_iter().filter(|r| !chunks.contains(&r.start)).collect();
         if let Some(trace_channel) = &self.trace_channel {
@@ -127,7 +128,7 @@ impl Dispatcher<'_> {
             let mut image = vec![0; (end - start) as usize];
             (p.memory.read(start, &mut image) == image.len()).then_some(image)
         };
-        code_cache.borrow_mut().learn_map(&regions, image, |r| files.of(Tid::main_of(pid), &p.memory, r));
+        code_cache.borrow_mut().learn_map(&regions, image, |r| files.of(tid, &p.memory, r));
         let new = code_cache.borrow().modules[known..].to_vec();
         for module in &new {
             self.session.mapped(module);
