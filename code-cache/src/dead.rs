@@ -46,7 +46,7 @@ impl CodeCache {
         for id in self.trans.batch_of(of) {
             let b = *self.trans.block(id);
             if !b.dead {
-                self.kill_range(b.pc, b.pc + u64::from(b.guest_len).max(1));
+                self.kill_range(b.pc, b.pc.plus(u64::from(b.guest_len).max(1)));
             }
         }
     }

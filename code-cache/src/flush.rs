@@ -14,6 +14,7 @@ use grind_layout as layout;
 use grind_ptrace::Memory;
 use grind_trace::TraceSettings;
 use grind_trace::follow::CallContextId;
+use grind_types::addr::CacheAddr;
 use grind_types::subject;
 
 use super::CodeCache;
@@ -77,7 +78,7 @@ impl CodeCache {
     pub fn learn_hotness(&mut self, counts: &[u64]) {
         let FragmentTable { hotness, blocks, .. } = &mut self.trans;
         for (b, &n) in blocks.iter().zip(counts).filter(|(_, n)| **n != 0) {
-            hotness.note(b.pc, b.pc + u64::from(b.guest_len), n);
+            hotness.note(b.pc, b.end(), n);
         }
     }
 
@@ -139,9 +140,9 @@ impl CodeCache {
         let Some(chunk) = self.chunks.first_mut() else { return };
         for (at, emit) in self.trace.miss_paths.into_iter().zip(miss_path::all(&self.trace.settings, frames)) {
             let Some(emit) = emit else { continue };
-            let mut code = Asm { buf: Vec::new(), base: at };
+            let mut code = Asm { buf: Vec::new(), base: at.0 };
             emit(&mut code);
-            chunk.host.write((at - chunk.guest) as usize, &code.buf);
+            chunk.host.write(at.since(chunk.guest) as usize, &code.buf);
         }
     }
 
@@ -160,14 +161,15 @@ impl CodeCache {
             if matches!(way, Way::Call | Way::Paired) && !self.pairs {
                 continue;
             }
-            self.tables.fill(way.table() as usize, self.empty_entry(way), way.entries() as usize);
+            self.tables.fill(way.table() as usize, self.empty_entry(way).0, way.entries() as usize);
         }
     }
 
     /// Where an entry leads that has no IBL target.
-    pub(super) fn empty_entry(&self, way: Way) -> u64 {
+    pub(super) fn empty_entry(&self, way: Way) -> CacheAddr {
         let first = &self.chunks[0];
-        let stub = || EMPTY_ENTRIES.iter().find(|(w, _)| *w == way).map_or(0, |(_, at)| first.guest + at);
+        let stub =
+            || EMPTY_ENTRIES.iter().find(|(w, _)| *w == way).map_or(CacheAddr(0), |(_, at)| first.guest.plus(*at));
         first.requests.map_or_else(stub, |r| r.miss(way))
     }
 }

@@ -10,6 +10,7 @@ use grind_layout as layout;
 use grind_trace::SiteKind;
 use grind_trace::Transfer;
 use grind_trace::follow::{BridgeChain, CallContextId, CallEdge, CallKind, MOST_TOLD, Outcome, StackEffect, TOTALS};
+use grind_types::addr::{CacheAddr, GuestAddr};
 
 use super::CodeCache;
 
@@ -23,14 +24,14 @@ const MANY: usize = 4;
 pub(super) const UNMATCHED_RETURN: u64 = 40;
 
 /// Bits of a target that choose its entry in a table.
-fn entry_of(target: u64) -> u64 {
-    target >> 3 & 255
+fn entry_of(target: GuestAddr) -> u64 {
+    target.0 >> 3 & 255
 }
 
 impl CodeCache {
     /// Where the stop for unmatched returns is.
-    pub fn unmatched_return(&self) -> u64 {
-        self.chunks.first().map_or(0, |c| c.guest + UNMATCHED_RETURN)
+    pub fn unmatched_return(&self) -> CacheAddr {
+        self.chunks.first().map_or(CacheAddr(0), |c| c.guest.plus(UNMATCHED_RETURN))
     }
 
     /// How the site of a told transfer transfers control, and where the instruction and the next one are.
@@ -42,18 +43,18 @@ impl CodeCache {
     }
 
     /// What the transfer of a told site to `target` comes to, as far as others tell.
-    pub fn has_met(&self, told: u32, from: CallContextId, target: u64) -> Option<Outcome> {
+    pub fn has_met(&self, told: u32, from: CallContextId, target: GuestAddr) -> Option<Outcome> {
         let site = self.trans.trace_sites.get(told as usize)?;
         let SiteKind::Transfer { how, .. } = site.kind else { return None };
-        self.trans.follow.has_met(how, from, target, site.addr.0.wrapping_add(site.len.into()))
+        self.trans.follow.has_met(how, from, target.0, site.addr.0.wrapping_add(site.len.into()))
     }
 
     /// From now on emitted code does what `outcome` says where the site `told` leads from `from` to `target`, whose translation is
     /// `block`. Returns the number of the call edge, if it is one. `root` is the field by which the site is left.
     pub fn build_bridge(
         &mut self,
-        (told, from, root): (u32, CallContextId, u64),
-        target: u64,
+        (told, from, root): (u32, CallContextId, CacheAddr),
+        target: GuestAddr,
         block: FragmentId,
         outcome: Outcome,
     ) -> Option<u32> {
@@ -62,7 +63,7 @@ impl CodeCache {
         let indirect = matches!(how, Transfer::CallIndirect | Transfer::JumpIndirect);
         let (to, to_block) = (self.trans.block(block).call_context, *self.trans.block(block));
         let mut b = Bridge {
-            indirect: indirect.then_some(target),
+            indirect: indirect.then_some(target.0),
             always,
             live: if self.self_modifying(target) { u8::MAX } else { to_block.live_in },
             function: outcome.to.function,
@@ -87,7 +88,7 @@ impl CodeCache {
             if outcome.to.function >= layout::MOST_FUNCTIONS || outcome.to.level > 100 {
                 return None;
             }
-            let number = self.trans.follow.call_edge(CallEdge { kind, site: told, from, target, to });
+            let number = self.trans.follow.call_edge(CallEdge { kind, site: told, from, target: target.0, to });
             if b.told && number >= MOST_TOLD {
                 return None;
             }
@@ -95,6 +96,7 @@ impl CodeCache {
             b.call_edge = number;
             b.through = kind == CallKind::Through;
             if returns_to != 0 {
+                let returns_to = GuestAddr(returns_to);
                 let id = self.trans.follow.caller(from);
                 let known = self.trans.lookup(returns_to, id);
                 if let Some(known) = known.filter(|_| !self.self_modifying(returns_to)) {
@@ -118,39 +120,39 @@ impl CodeCache {
         let jumps = matches!(how, Transfer::Jump(_) | Transfer::Taken(_) | Transfer::JumpIndirect);
         if jumps && always == StackEffect::Nothing && self.trace.settings.calls.is_some_and(|c| c.jumps) {
             let counter = self.trans.new_counter();
-            self.trans.follow.jumps.push((counter, told, from, target));
+            self.trans.follow.jumps.push((counter, told, from, target.0));
             b.jumps = Some(counter);
         }
         let unmatched_return = self.unmatched_return();
         let chunk = &self.chunks[i];
-        let base = chunk.guest + chunk.used;
-        let near = i32::try_from(unmatched_return.wrapping_sub(base) as i64).is_ok_and(|d| d.abs() < 0x7fff_0000);
-        let mut code = Asm { buf: Vec::with_capacity(512), base };
+        let base = chunk.next();
+        let near = i32::try_from(unmatched_return.since(base) as i64).is_ok_and(|d| d.abs() < 0x7fff_0000);
+        let mut code = Asm { buf: Vec::with_capacity(512), base: base.0 };
         // Stops of its own: one for unmatched returns where the common one is too far, one for what it returns to.
         let stop = |code: &mut Asm, trans: &mut grind_fragments::fragment_table::FragmentTable, kind| {
             let id = trans.add_stub(kind);
-            trans.stubs[id as usize].addr = code.here();
+            trans.stubs[id as usize].addr = CacheAddr(code.here());
             code.stop(id);
             id
         };
-        b.unmatched_return = unmatched_return;
+        b.unmatched_return = unmatched_return.0;
         if !near {
             b.unmatched_return = code.here();
             stop(&mut code, &mut self.trans, StubKind::Return { in_rcx: false });
         }
-        let start = code.here();
+        let start = CacheAddr(code.here());
         let built = bridge::emit(&mut code, &b);
         let mut chain = self.trans.follow.chains.remove(&root).unwrap_or_default();
-        if chain.head == 0 {
+        if chain.head == CacheAddr(0) {
             chain.stop = self.led_to(root);
             chain.head = chain.stop;
         }
         let mut late = Vec::new();
-        let mut returns_at = 0;
+        let mut returns_at = None;
         if let Some((pos, onward)) = built.returns {
-            returns_at = base + pos as u64;
+            returns_at = Some(base.plus(pos as u64));
             if let (Some(onward), Some((pc, call_context, known))) = (onward, after) {
-                let site = base + onward as u64;
+                let site = base.plus(onward as u64);
                 let here = code.here();
                 code.patch_rel32(onward, here);
                 stop(&mut code, &mut self.trans, StubKind::Exit { target: pc, site, call_context });
@@ -159,35 +161,33 @@ impl CodeCache {
         }
         // Fields that lead elsewhere are set when the code is in its place, since that may be far away.
         let chunk = &mut self.chunks[i];
-        chunk.host.write((base - chunk.guest) as usize, &code.buf);
+        chunk.host.write(base.since(chunk.guest) as usize, &code.buf);
         chunk.used = (chunk.used + code.buf.len() as u64).next_multiple_of(16);
         let table = chain.table;
         let next = match table {
             Some(table) => {
                 let at = layout::TARGET_TABLES + u64::from(table) * layout::TARGET_TABLE + 8 * entry_of(target);
-                self.tables.u64(at as usize)
+                CacheAddr(self.tables.u64(at as usize))
             }
             None => chain.head,
         };
         for field in built.else_ {
-            self.lead(base + field as u64, next);
+            self.lead(base.plus(field as u64), next);
         }
-        self.link(base + built.onward as u64, block);
+        self.link(base.plus(built.onward as u64), block);
         for (site, known) in late {
             self.link(site, known);
         }
-        if let Some(number) = call_edge
-            && returns_at != 0
-        {
+        if let (Some(number), Some(returns_at)) = (call_edge, returns_at) {
             self.trans.follow.returns[number as usize] = returns_at;
             self.trans.follow.by_return.insert(returns_at, number);
         }
-        self.trans.follow.led.entry(target >> 12).or_default().push(root);
+        self.trans.follow.led.entry(target.0 >> 12).or_default().push(root);
         chain.bridges.push((target, start));
         match table {
             Some(table) => {
                 let at = layout::TARGET_TABLES + u64::from(table) * layout::TARGET_TABLE + 8 * entry_of(target);
-                self.tables.store_u64(at as usize, start);
+                self.tables.store_u64(at as usize, start.0);
             }
             None => {
                 chain.head = start;
@@ -202,11 +202,11 @@ impl CodeCache {
     }
 
     /// What was known of code in `start..end` is void: whoever leads there asks the sink again.
-    pub(super) fn forget_bridges(&mut self, start: u64, end: u64) {
+    pub(super) fn forget_bridges(&mut self, start: GuestAddr, end: GuestAddr) {
         if self.trans.follow.led.is_empty() || start >= end {
             return;
         }
-        let (first, last) = (start >> 12, (end - 1) >> 12);
+        let (first, last) = (start.0 >> 12, (end.0 - 1) >> 12);
         let led = &mut self.trans.follow.led;
         let pages: Vec<u64> = if last - first < led.len() as u64 {
             (first..=last).filter(|page| led.contains_key(page)).collect()
@@ -223,31 +223,31 @@ impl CodeCache {
     }
 
     /// Where the branch whose field is at `site` leads.
-    fn led_to(&self, site: u64) -> u64 {
-        let Some((c, at)) = self.host(site) else { return 0 };
+    fn led_to(&self, site: CacheAddr) -> CacheAddr {
+        let Some((c, at)) = self.host(site) else { return CacheAddr(0) };
         let distance = c.host.u32(at) as i32;
-        (site + 4).wrapping_add_signed(distance.into())
+        site.plus(4).plus(i64::from(distance) as u64)
     }
 
     /// Puts a table in front of a chain. (Where a site is left, the target is in rcx.)
-    fn give_table(&mut self, chunk: usize, root: u64, chain: &mut BridgeChain) {
+    fn give_table(&mut self, chunk: usize, root: CacheAddr, chain: &mut BridgeChain) {
         let number = self.trans.follow.tables;
         if number >= layout::MOST_TARGET_TABLES || !std::is_x86_feature_detected!("bmi2") {
             return;
         }
         let c = &mut self.chunks[chunk];
-        let base = c.guest + c.used;
-        let mut code = Asm { buf: Vec::new(), base };
+        let base = c.next();
+        let mut code = Asm { buf: Vec::new(), base: base.0 };
         let at = layout::TARGET_TABLES + u64::from(number) * layout::TARGET_TABLE;
         let table = (self.tables_at + at) as i32;
         dynasm!(code; rorx ecx, ecx, 3; movzx ecx, cl; jmp QWORD [rcx * 8 + table]);
-        c.host.write((base - c.guest) as usize, &code.buf);
+        c.host.write(base.since(c.guest) as usize, &code.buf);
         c.used = (c.used + code.buf.len() as u64).next_multiple_of(16);
-        let entry = chain.head.to_le_bytes();
+        let entry = chain.head.0.to_le_bytes();
         let all: Vec<u8> = entry.iter().copied().cycle().take(layout::TARGET_TABLE as usize).collect();
         self.tables.write(at as usize, &all);
         for &(target, bridge) in &chain.bridges {
-            self.tables.store_u64((at + 8 * entry_of(target)) as usize, bridge);
+            self.tables.store_u64((at + 8 * entry_of(target)) as usize, bridge.0);
         }
         self.trans.follow.tables += 1;
         chain.table = Some(number);

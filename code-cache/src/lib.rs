@@ -32,6 +32,7 @@ use grind_trace::frames::FrameHooks;
 use grind_trace::objects::Watched;
 use grind_trace::{SpaceId, TraceSettings};
 use grind_types::Module;
+use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::hash::Map;
 use grind_types::own_memory::AHEAD;
 use grind_types::subject;
@@ -67,7 +68,7 @@ const LARGE_FROM: u64 = 256 << 10;
 #[derive(Debug)]
 pub struct Chunk {
     /// Where the program has it.
-    pub guest: u64,
+    pub guest: CacheAddr,
     /// The same memory, as the engine has it.
     pub host: SharedMemory,
     /// Bytes that code is in, from its beginning on.
@@ -82,7 +83,7 @@ pub struct Chunk {
 
 impl Chunk {
     /// An empty one.
-    pub fn new(guest: u64, host: SharedMemory) -> Self {
+    pub fn new(guest: CacheAddr, host: SharedMemory) -> Self {
         Self { guest, host, used: 0, large: 0, touched: 0, requests: None }
     }
 
@@ -104,15 +105,20 @@ impl Chunk {
         }
     }
 
-    fn contains(&self, a: u64) -> bool {
-        a.wrapping_sub(self.guest) < layout::CHUNK_SIZE
+    /// Where code is put next.
+    fn next(&self) -> CacheAddr {
+        self.guest.plus(self.used)
+    }
+
+    fn contains(&self, a: CacheAddr) -> bool {
+        a.since(self.guest) < layout::CHUNK_SIZE
     }
 
     /// Whether code in this chunk reaches `pc`, and what is around it, with 32-bit displacements.
-    fn reaches(&self, pc: u64) -> bool {
+    fn reaches(&self, pc: GuestAddr) -> bool {
         let margin = 1 << 28;
-        let low = (self.guest + layout::CHUNK_SIZE).wrapping_sub(pc) as i64;
-        let high = pc.wrapping_sub(self.guest) as i64;
+        let low = self.guest.plus(layout::CHUNK_SIZE).0.wrapping_sub(pc.0) as i64;
+        let high = pc.0.wrapping_sub(self.guest.0) as i64;
         low < (1 << 31) - margin && high < (1 << 31) - margin
     }
 }
@@ -120,15 +126,15 @@ impl Chunk {
 /// The last IBL target of a chain.
 #[derive(Clone, Copy, Debug)]
 struct Tail {
-    /// Cache address of the field that leads on.
-    next: u64,
+    /// The field that leads on.
+    next: CacheAddr,
 }
 
 /// An executable mapping.
 #[derive(Clone, Copy, Debug)]
 struct ExecRange {
-    start: u64,
-    end: u64,
+    start: GuestAddr,
+    end: GuestAddr,
     module: u32,
     /// Its contents may change without a system call: writable, or a shared mapping of a file that may be mapped elsewhere.
     self_modifying: bool,
@@ -136,11 +142,17 @@ struct ExecRange {
     shared: Option<(u64, u64)>,
 }
 
+impl ExecRange {
+    fn contains(&self, pc: GuestAddr) -> bool {
+        (self.start..self.end).contains(&pc)
+    }
+}
+
 /// A page that the guest may not write to at present, because code that it shows has been translated.
 #[derive(Clone, Copy, Debug)]
 pub struct Protected {
     /// Where that code is translated from: this page, or another mapping of the same file.
-    pub code: u64,
+    pub code: GuestAddr,
     /// The protection to be given back.
     pub prot: i32,
 }
@@ -168,20 +180,20 @@ struct Outside<'a> {
     /// another process, whose memory may differ, uses the same translations.
     fixed: Option<(&'a RefCell<Fixed>, &'a Memory)>,
     /// The range that was asked for last.
-    last: Cell<(u64, u64)>,
+    last: Cell<(GuestAddr, GuestAddr)>,
 }
 
 impl Known for Outside<'_> {
     fn live_in(&self, pc: u64) -> Option<u8> {
-        self.trans.state_in(pc, self.call_context).map(|(live, _)| live)
+        self.trans.state_in(GuestAddr(pc), self.call_context).map(|(live, _)| live)
     }
 
     fn begins(&self, pc: u64) -> bool {
-        self.trans.begins(pc, self.call_context)
+        self.trans.begins(GuestAddr(pc), self.call_context)
     }
 
     fn none_before(&self, pc: u64) -> u64 {
-        self.trans.next_begin(pc, self.call_context)
+        self.trans.next_begin(GuestAddr(pc), self.call_context).0
     }
 
     fn through(&self) -> usize {
@@ -192,7 +204,7 @@ impl Known for Outside<'_> {
         if !self.bounded && self.watched.is_none() {
             return None;
         }
-        let range = self.ranges.iter().find(|r| start >= r.start && start < r.end)?;
+        let range = self.ranges.iter().find(|r| r.contains(GuestAddr(start)))?;
         if let Some(watched) = self.watched {
             // Calls are not told then.
             return watched.next(range.module, start).filter(|b| *b < end);
@@ -222,7 +234,7 @@ impl Known for Outside<'_> {
     }
 
     fn dead_in(&self, pc: u64) -> Option<u16> {
-        self.trans.state_in(pc, self.call_context).map(|(_, dead)| dead)
+        self.trans.state_in(GuestAddr(pc), self.call_context).map(|(_, dead)| dead)
     }
 
     fn relies_on_others(&self) -> bool {
@@ -231,7 +243,8 @@ impl Known for Outside<'_> {
 
     fn fixed_word(&self, at: u64, user: &Insn) -> Option<u64> {
         let (fixed, memory) = self.fixed?;
-        fixed.borrow_mut().target(memory, at, (user.pc(), user.next()))
+        let user = (GuestAddr(user.pc()), GuestAddr(user.next()));
+        fixed.borrow_mut().target(memory, GuestAddr(at), user).map(|target| target.0)
     }
 
     fn hotness(&self) -> Option<&Hotness> {
@@ -239,6 +252,7 @@ impl Known for Outside<'_> {
     }
 
     fn may_look_ahead(&self, pc: u64) -> bool {
+        let pc = GuestAddr(pc);
         if !self.chunk.reaches(pc) {
             return false;
         }
@@ -246,7 +260,7 @@ impl Known for Outside<'_> {
         if pc >= start && pc < end {
             return true;
         }
-        let Some(r) = self.ranges.iter().find(|r| pc >= r.start && pc < r.end) else { return false };
+        let Some(r) = self.ranges.iter().find(|r| r.contains(pc)) else { return false };
         self.last.set((r.start, r.end));
         true
     }
@@ -270,7 +284,7 @@ pub struct SpaceTrace {
     /// The sink does not know the present modules.
     pub map_changed: bool,
     /// Where the miss paths of [`miss_path::all`] are, in that order; 0 for none.
-    pub miss_paths: [u64; 4],
+    pub miss_paths: [CacheAddr; 4],
     /// Offset of their end in the first chunk.
     pub(crate) miss_paths_end: u64,
     /// Since when calls are told that will be followed once that pays.
@@ -323,7 +337,7 @@ pub struct CodeCache {
     chains: Map<(Way, u32), Tail>,
     ibl_targets: IblTargets,
     /// Branch fields that lead to the translation of this guest address, which is self-modifying code.
-    incoming: Map<(u64, CallContextId), Vec<u64>>,
+    incoming: Map<(GuestAddr, CallContextId), Vec<CacheAddr>>,
     /// Branches to code that is not there yet, as far as that is looked at.
     waiting: Waiting,
     /// Where system calls are made from on the program's behalf.
@@ -347,14 +361,14 @@ pub struct CodeCache {
     /// So many more calls of `rt_sigprocmask` are looked at ([`crate::dispatch`]); 0: none stops any more.
     pub masks_left: u32,
     /// Pages that the guest may not write to at present.
-    protected: BTreeMap<u64, Protected>,
+    protected: BTreeMap<GuestAddr, Protected>,
     /// Pages that are, or have been, protected.
-    once_writable: BTreeSet<u64>,
+    once_writable: BTreeSet<GuestAddr>,
     dead_stops: DeadStops,
     /// Words that cannot change without a stop.
     fixed: RefCell<Fixed>,
     /// Pages that blocks of the last translation lie on.
-    fresh: Vec<u64>,
+    fresh: Vec<GuestAddr>,
     batch: Batch,
     code: CodeWindows,
     work: Work,
@@ -456,29 +470,29 @@ impl CodeCache {
 
     /// Adds a chunk that has been mapped into the guest. The first one gets what is there only once: the gadget for remote
     /// system calls and the stub behind empty entries of the indirect-branch table.
-    pub fn add_chunk(&mut self, guest: u64, host: SharedMemory) {
+    pub fn add_chunk(&mut self, guest: CacheAddr, host: SharedMemory) {
         let chunk = Chunk::new(guest, host);
         self.chunks.push(chunk);
         self.trans.add_chunk(guest);
         let gadget = if self.chunks.len() == 1 { Gadget::LEN } else { 0 };
-        self.home.add(guest + gadget..guest + layout::CHUNK_SIZE);
+        self.home.add(guest.plus(gadget)..guest.plus(layout::CHUNK_SIZE));
         if self.chunks.len() == 1 {
             let chunk = &mut self.chunks[0];
             chunk.host.write(0, &Gadget::BYTES);
             chunk.host.write(Gadget::INT80_OFFSET as usize, &Gadget::INT80_BYTES);
-            self.gadget = Gadget::new(guest);
+            self.gadget = Gadget::new(guest.0);
             for (way, at) in flush::EMPTY_ENTRIES {
                 let id = self.trans.add_stub(StubKind::IblMiss { way });
-                let mut code = Asm { buf: Vec::new(), base: guest + at };
+                let mut code = Asm { buf: Vec::new(), base: guest.plus(at).0 };
                 if way == Way::Call {
                     code.called();
                 }
-                self.trans.stubs[id as usize].addr = code.here();
+                self.trans.stubs[id as usize].addr = CacheAddr(code.here());
                 code.stop(id);
                 chunk.host.write(at as usize, &code.buf);
             }
             let id = self.trans.add_stub(StubKind::Return { in_rcx: false });
-            self.trans.stubs[id as usize].addr = guest + follow::UNMATCHED_RETURN;
+            self.trans.stubs[id as usize].addr = guest.plus(follow::UNMATCHED_RETURN);
             let mut stop = vec![0xcc];
             stop.extend_from_slice(&id.to_le_bytes());
             chunk.host.write(follow::UNMATCHED_RETURN as usize, &stop);
@@ -499,7 +513,7 @@ impl CodeCache {
             return;
         }
         let (code, requests) =
-            request::emit_requests(c.guest + c.used, &mut self.trans, self.trace.settings.stolen_registers());
+            request::emit_requests(c.next(), &mut self.trans, self.trace.settings.stolen_registers());
         c.host.write(c.used as usize, &code.buf);
         c.used = (c.used + code.buf.len() as u64).next_multiple_of(64);
         c.requests = Some(requests);
@@ -557,11 +571,11 @@ impl CodeCache {
         let Some(chunk) = self.chunks.first_mut() else { return };
         for (at, emit) in self.trace.miss_paths.iter_mut().zip(miss_path::all(&settings, frames)) {
             let Some(emit) = emit else { continue };
-            let mut code = Asm { buf: Vec::new(), base: chunk.guest + chunk.used };
+            let mut code = Asm { buf: Vec::new(), base: chunk.next().0 };
             emit(&mut code);
             chunk.host.write(chunk.used as usize, &code.buf);
             chunk.used = (chunk.used + code.buf.len() as u64).next_multiple_of(64);
-            *at = code.base;
+            *at = CacheAddr(code.base);
         }
         self.trace.miss_paths_end = chunk.used;
         if settings.calls.is_some_and(|calls| calls.followed && !calls.told_first.is_zero()) {
@@ -609,10 +623,10 @@ impl CodeCache {
 
     /// Where the guest finds a C string that names our files.
     pub fn name_at(&self) -> u64 {
-        self.chunks.first().map_or(0, |c| c.guest + NAME_OFFSET)
+        self.chunks.first().map_or(0, |c| c.guest.plus(NAME_OFFSET).0)
     }
 
-    fn chunk_for(&self, pc: u64) -> Option<usize> {
+    fn chunk_for(&self, pc: GuestAddr) -> Option<usize> {
         let room = |c: &Chunk| c.used + BATCH_ROOM <= layout::CHUNK_SIZE;
         let near = self.chunks.iter().position(|c| c.reaches(pc) && room(c));
         // Where nothing near was to be had, code goes anywhere, with longer sequences.
@@ -620,7 +634,7 @@ impl CodeCache {
     }
 
     /// Whether code at `pc` can be translated without another chunk.
-    pub fn has_chunk_for(&self, pc: u64) -> bool {
+    pub fn has_chunk_for(&self, pc: GuestAddr) -> bool {
         self.chunk_for(pc).is_some()
     }
 
@@ -655,8 +669,8 @@ impl CodeCache {
 
     /// Translates the block at `pc` and what is likely to follow. The caller has made sure that `pc` is executable and that
     /// there is a chunk. `None`: nothing can be read there.
-    pub fn translate(&mut self, pc: u64, call_context: CallContextId, memory: &Memory) -> Option<FragmentId> {
-        if pc & !0xfff == VSYSCALL_PAGE {
+    pub fn translate(&mut self, pc: GuestAddr, call_context: CallContextId, memory: &Memory) -> Option<FragmentId> {
+        if pc.page().0 == VSYSCALL_PAGE {
             self.module_for_vsyscall();
         }
         if self.trans.counters() > layout::MAX_COUNTERS - BATCH_COUNTERS
@@ -669,8 +683,8 @@ impl CodeCache {
         let ranges = &self.ranges;
         let boundaries = &self.boundaries;
         let crosses = |from: u64, to: u64| {
-            let Some(r) = ranges.iter().find(|r| from >= r.start && from < r.end) else { return true };
-            if to < r.start || to >= r.end {
+            let Some(r) = ranges.iter().find(|r| r.contains(GuestAddr(from))) else { return true };
+            if !r.contains(GuestAddr(to)) {
                 return true;
             }
             let Some(list) = boundaries.get(r.module as usize) else { return false };
@@ -700,16 +714,16 @@ impl CodeCache {
         };
         let self_modifying = |start: u64, end: u64| {
             any_self_modifying
-                && (outside.ranges.iter().any(|r| r.self_modifying && start < r.end && r.start < end)
-                    || self.once_writable.range(start & !0xfff..end).next().is_some())
+                && (outside.ranges.iter().any(|r| r.self_modifying && start < r.end.0 && r.start.0 < end)
+                    || self.once_writable.range(GuestAddr(start).page()..GuestAddr(end)).next().is_some())
         };
-        let until = |pc| map::executable_until(ranges, pc);
-        self.batch.discover(pc, self.masked, &mut self.code.reader(memory, &self_modifying, &until), &outside);
+        let until = |pc| map::executable_until(ranges, GuestAddr(pc)).0;
+        self.batch.discover(pc.0, self.masked, &mut self.code.reader(memory, &self_modifying, &until), &outside);
         log::trace!(target: subject::LINK, "{} blocks from {pc:#x} on are translated", self.batch.blocks.len());
         if !self.batch.blocks.is_empty() {
             self.fresh.clear();
             for b in self.batch.blocks.iter().filter(|_| any_self_modifying) {
-                for page in [b.pc & !0xfff, (b.end - 1) & !0xfff] {
+                for page in [b.pc, b.end - 1].map(|at| GuestAddr(at).page()) {
                     if !self.fresh.contains(&page) {
                         self.fresh.push(page);
                     }
@@ -721,11 +735,11 @@ impl CodeCache {
                 if pc >= start && pc < end {
                     return module;
                 }
-                let Some(r) = ranges.iter().find(|r| pc >= r.start && pc < r.end) else { return 0 };
-                last.set((r.start, r.end, r.module));
+                let Some(r) = ranges.iter().find(|r| r.contains(GuestAddr(pc))) else { return 0 };
+                last.set((r.start.0, r.end.0, r.module));
                 r.module
             };
-            let base = self.chunks[chunk].guest + self.chunks[chunk].used;
+            let base = self.chunks[chunk].next();
             let watched = self.trace.recorded.objects.then_some(&self.watched);
             let is_watched = |pc: u64| watched.and_then(|watched| watched.at(module_of(pc), pc));
             let hooks = self.trace.settings.frames().then_some(&self.hooks);
@@ -745,7 +759,7 @@ impl CodeCache {
                 .hooking(&hook_at)
                 .emit();
             for &(pos, target) in emitted.links.iter().filter(|_| any_self_modifying) {
-                self.note_link(base + pos as u64, target, call_context);
+                self.note_link(base.plus(pos as u64), target, call_context);
             }
             self.commit(chunk, &emitted);
             self.work.recycle(emitted);

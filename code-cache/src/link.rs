@@ -8,6 +8,7 @@ use grind_codegen::{self as emit, Emitted};
 use grind_fragments::fragment_table::{FragmentId, StubKind, Way};
 use grind_layout as layout;
 use grind_trace::follow::CallContextId;
+use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::subject;
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 
@@ -21,7 +22,7 @@ impl CodeCache {
         if self.chunks[chunk].used + 256 > layout::CHUNK_SIZE {
             return;
         }
-        let base = self.chunks[chunk].guest + self.chunks[chunk].used;
+        let base = self.chunks[chunk].next();
         let requests = self.chunks[chunk].requests;
         let emitted = emit::emit_ibl_target(base, b.pc, way, b.entry, &mut self.trans, requests.as_ref());
         self.commit(chunk, &emitted);
@@ -37,9 +38,9 @@ impl CodeCache {
 
     /// Puts code in its place and makes its IBL targets reachable.
     pub(super) fn commit(&mut self, chunk: usize, e: &Emitted) {
-        let base = e.code.base;
+        let base = CacheAddr(e.code.base);
         let c = &mut self.chunks[chunk];
-        c.host.write((base - c.guest) as usize, &e.code.buf);
+        c.host.write(base.since(c.guest) as usize, &e.code.buf);
         c.used = (c.used + e.code.buf.len() as u64).next_multiple_of(16);
         if self.trace.settings.any() {
             c.enlarge();
@@ -47,53 +48,53 @@ impl CodeCache {
         for l in &e.ibl_targets {
             let slot = emit::entry_of(l.way, l.pc);
             let entry = (l.way.table() + u64::from(slot) * 8) as usize;
-            let (ibl_target, next) = (base + l.pos as u64, base + l.next as u64);
-            self.ibl_targets.add(l.way, l.pc, base + l.matches as u64);
+            let (ibl_target, next) = (base.plus(l.pos as u64), base.plus(l.next as u64));
+            self.ibl_targets.add(l.way, l.pc, base.plus(l.matches as u64));
             if l.way == Way::Paired {
                 // The newest one first: it is where a call has been translated last.
-                let first = self.tables.u64(entry);
+                let first = CacheAddr(self.tables.u64(entry));
                 if first != self.empty_entry(l.way) {
                     self.lead(next, first);
                 }
-                self.tables.store_u64(entry, ibl_target);
+                self.tables.store_u64(entry, ibl_target.0);
                 continue;
             }
             match self.chains.insert((l.way, slot), Tail { next }) {
                 Some(tail) => self.lead(tail.next, ibl_target),
-                None => self.tables.store_u64(entry, ibl_target),
+                None => self.tables.store_u64(entry, ibl_target.0),
             }
         }
     }
 
-    pub(super) fn host(&self, cache: u64) -> Option<(&Chunk, usize)> {
-        self.chunks.iter().find(|c| c.contains(cache)).map(|c| (c, (cache - c.guest) as usize))
+    pub(super) fn host(&self, cache: CacheAddr) -> Option<(&Chunk, usize)> {
+        self.chunks.iter().find(|c| c.contains(cache)).map(|c| (c, cache.since(c.guest) as usize))
     }
 
     /// Whether `a` is in the code cache.
-    pub fn is_cache(&self, a: u64) -> bool {
+    pub fn is_cache(&self, a: CacheAddr) -> bool {
         self.chunks.iter().any(|c| c.contains(a))
     }
 
     /// The byte at a cache address.
-    pub fn cache_byte(&self, a: u64) -> Option<u8> {
+    pub fn cache_byte(&self, a: CacheAddr) -> Option<u8> {
         self.host(a).map(|(c, at)| c.host.u8(at))
     }
 
     /// Whether a system call is made at a cache address.
-    pub fn calls_at(&self, a: u64) -> bool {
-        (self.cache_byte(a), self.cache_byte(a + 1)) == (Some(0x0f), Some(0x05))
+    pub fn calls_at(&self, a: CacheAddr) -> bool {
+        (self.cache_byte(a), self.cache_byte(a.plus(1))) == (Some(0x0f), Some(0x05))
     }
 
     /// Whether flags are pushed at a cache address.
-    pub fn pushes_flags_at(&self, a: u64) -> bool {
+    pub fn pushes_flags_at(&self, a: CacheAddr) -> bool {
         let mut code = [0; 15];
         self.read_cache(a, &mut code);
-        let ins = Decoder::with_ip(64, &code, a, DecoderOptions::NONE).decode();
+        let ins = Decoder::with_ip(64, &code, a.0, DecoderOptions::NONE).decode();
         matches!(ins.mnemonic(), Mnemonic::Pushf | Mnemonic::Pushfq)
     }
 
     /// Reads translated code; what lies outside the cache is left as it is.
-    pub fn read_cache(&self, a: u64, bytes: &mut [u8]) {
+    pub fn read_cache(&self, a: CacheAddr, bytes: &mut [u8]) {
         if let Some((c, at)) = self.host(a)
             && at + bytes.len() <= layout::CHUNK_SIZE as usize
         {
@@ -102,7 +103,7 @@ impl CodeCache {
     }
 
     /// The stub whose `int3` is at `a`.
-    pub fn stub_at(&self, a: u64) -> Option<StubKind> {
+    pub fn stub_at(&self, a: CacheAddr) -> Option<StubKind> {
         let (c, at) = self.host(a)?;
         if c.host.u8(at) != 0xcc || at as u64 + 5 > layout::CHUNK_SIZE {
             return None;
@@ -112,7 +113,7 @@ impl CodeCache {
     }
 
     /// Lets the branch whose field is at `site` lead to a block from now on.
-    pub fn link(&mut self, site: u64, to: FragmentId) {
+    pub fn link(&mut self, site: CacheAddr, to: FragmentId) {
         let b = *self.trans.block(to);
         log::trace!(target: subject::LINK, "the branch at {site:#x} leads to {:#x} now", b.pc);
         self.note_link(site, b.pc, b.call_context);
@@ -124,21 +125,21 @@ impl CodeCache {
     }
 
     /// Whether the branch whose field is at `site` is a call.
-    fn is_call(&self, site: u64) -> bool {
-        self.cache_byte(site - 1) == Some(CALL)
+    fn is_call(&self, site: CacheAddr) -> bool {
+        self.cache_byte(site.minus(1)) == Some(CALL)
     }
 
     /// Where a block is called. `None`: there is no room for that.
-    fn called(&mut self, id: FragmentId) -> Option<u64> {
+    fn called(&mut self, id: FragmentId) -> Option<CacheAddr> {
         let b = *self.trans.block(id);
-        if b.called != 0 {
+        if b.called != CacheAddr(0) {
             return Some(b.called);
         }
         let c = self.chunks.iter_mut().find(|c| c.contains(b.entry))?;
         if c.used + 64 > layout::CHUNK_SIZE {
             return None;
         }
-        let at = c.guest + c.used;
+        let at = c.next();
         let code = emit::emit_called(at, &b);
         c.host.write(c.used as usize, &code.buf);
         c.used += 16;
@@ -147,14 +148,14 @@ impl CodeCache {
     }
 
     /// Remembers a branch to code that may have to be taken back.
-    pub(super) fn note_link(&mut self, site: u64, target: u64, call_context: CallContextId) {
+    pub(super) fn note_link(&mut self, site: CacheAddr, target: GuestAddr, call_context: CallContextId) {
         if self.self_modifying(target) {
             self.incoming.entry((target, call_context)).or_default().push(site);
         }
     }
 
     /// Lets the branches that lead to a dead block's address stop instead, and its IBL target match nothing.
-    pub(super) fn unlink(&mut self, pc: u64, call_context: CallContextId) {
+    pub(super) fn unlink(&mut self, pc: GuestAddr, call_context: CallContextId) {
         for way in Way::ALL {
             if let Some(at) = self.ibl_targets.remove(way, pc)
                 && let Some((c, offset)) = self.host(at)
@@ -171,42 +172,42 @@ impl CodeCache {
             let id = self.trans.add_stub(StubKind::Exit { target: pc, site, call_context });
             let calls = self.is_call(site);
             let c = &mut self.chunks[i];
-            let stub = c.guest + c.used;
-            let mut code = Asm { buf: Vec::new(), base: stub };
+            let stub = c.next();
+            let mut code = Asm { buf: Vec::new(), base: stub.0 };
             if calls {
                 code.called();
             }
-            self.trans.stubs[id as usize].addr = code.here();
+            self.trans.stubs[id as usize].addr = CacheAddr(code.here());
             code.stop(id);
             c.host.write(c.used as usize, &code.buf);
             c.used += 16;
-            c.host.store_u32((site - c.guest) as usize, stub.wrapping_sub(site + 4) as u32);
+            c.host.store_u32(site.since(c.guest) as usize, stub.since(site.plus(4)) as u32);
         }
     }
 
     /// Lets the branch whose field is at `site` lead to cache address `target`.
-    pub(super) fn lead(&mut self, site: u64, target: u64) {
+    pub(super) fn lead(&mut self, site: CacheAddr, target: CacheAddr) {
         let Some(i) = self.chunks.iter().position(|c| c.contains(site)) else { return };
         let mut to = target;
-        if i32::try_from(target.wrapping_sub(site + 4) as i64).is_err() {
+        if i32::try_from(target.since(site.plus(4)) as i64).is_err() {
             // Too far for the field: over a jump through memory, in the branch's own chunk.
             let c = &mut self.chunks[i];
             if c.used + 64 > layout::CHUNK_SIZE {
                 return;
             }
-            to = c.guest + c.used;
+            to = c.next();
             let mut code = vec![0xff, 0x25, 0, 0, 0, 0];
-            code.extend_from_slice(&target.to_le_bytes());
+            code.extend_from_slice(&target.0.to_le_bytes());
             c.host.write(c.used as usize, &code);
             c.used += 64;
         }
         let c = &self.chunks[i];
-        c.host.store_u32((site - c.guest) as usize, to.wrapping_sub(site + 4) as u32);
+        c.host.store_u32(site.since(c.guest) as usize, to.since(site.plus(4)) as u32);
     }
 
     /// Marks translations of `start..end`, and of jumps through words there, as dead: whoever gets to one stops at its first
     /// byte. Returns how many there were.
-    pub fn kill_range(&mut self, start: u64, end: u64) -> usize {
+    pub fn kill_range(&mut self, start: GuestAddr, end: GuestAddr) -> usize {
         self.code.clear();
         let mut killed = self.trans.kill_range(start, end);
         for (start, end) in self.fixed.get_mut().forget(start, end) {
@@ -233,7 +234,7 @@ impl CodeCache {
     pub fn forward(&mut self, dead: FragmentId, to: FragmentId) -> bool {
         let from = *self.trans.block(dead);
         let to = self.trans.block(to).entry;
-        let rel = to.wrapping_sub(from.entry + 5) as i64;
+        let rel = to.since(from.entry.plus(5)) as i64;
         let (Ok(rel), true, Some((c, at))) = (i32::try_from(rel), from.len >= 5, self.host(from.entry)) else {
             return false;
         };

@@ -19,9 +19,9 @@ use grind_types::frames::FrameHook;
 use super::{CodeCache, ExecRange, Protected};
 
 /// Up to where memory can be executed from `pc` on without a gap; `pc` itself, if it cannot.
-pub(super) fn executable_until(ranges: &[ExecRange], pc: u64) -> u64 {
-    if pc & !0xfff == VSYSCALL_PAGE {
-        return VSYSCALL_PAGE + 0x1000;
+pub(super) fn executable_until(ranges: &[ExecRange], pc: GuestAddr) -> GuestAddr {
+    if pc.page().0 == VSYSCALL_PAGE {
+        return GuestAddr(VSYSCALL_PAGE + 0x1000);
     }
     let mut end = pc;
     // They are in order.
@@ -37,22 +37,22 @@ pub(super) fn executable_until(ranges: &[ExecRange], pc: u64) -> u64 {
 
 impl CodeCache {
     /// Whether `pc` is in executable memory, as far as is known.
-    pub fn executable(&self, pc: u64) -> bool {
-        pc & !0xfff == VSYSCALL_PAGE || self.range_of(pc).is_some()
+    pub fn executable(&self, pc: GuestAddr) -> bool {
+        pc.page().0 == VSYSCALL_PAGE || self.range_of(pc).is_some()
     }
 
     /// Whether code at `pc` can be translated without asking anything of the guest.
-    pub fn is_ordinary(&self, pc: u64) -> bool {
+    pub fn is_ordinary(&self, pc: GuestAddr) -> bool {
         self.executable(pc) && !self.self_modifying(pc) && self.has_chunk_for(pc)
     }
 
     /// Addresses of executable memory that no chunk is near.
-    pub fn out_of_reach(&self) -> Vec<u64> {
-        self.ranges.iter().map(|r| r.start).filter(|&pc| pc != VSYSCALL_PAGE && !self.has_chunk_for(pc)).collect()
+    pub fn out_of_reach(&self) -> Vec<GuestAddr> {
+        self.ranges.iter().map(|r| r.start).filter(|&pc| pc.0 != VSYSCALL_PAGE && !self.has_chunk_for(pc)).collect()
     }
 
     /// Whether any of `start..end` is executable memory, as far as is known.
-    pub fn executable_in(&self, start: u64, end: u64) -> bool {
+    pub fn executable_in(&self, start: GuestAddr, end: GuestAddr) -> bool {
         self.ranges.iter().any(|r| start < r.end && r.start < end)
     }
 
@@ -62,18 +62,20 @@ impl CodeCache {
     }
 
     /// Whether code at `pc` may change without a system call.
-    pub fn self_modifying(&self, pc: u64) -> bool {
-        self.range_of(pc).is_some_and(|r| r.self_modifying) || self.once_writable.contains(&(pc & !0xfff))
+    pub fn self_modifying(&self, pc: GuestAddr) -> bool {
+        self.range_of(pc).is_some_and(|r| r.self_modifying) || self.once_writable.contains(&pc.page())
     }
 
     /// Pages that the last translation took self-modifying code from and that are not protected yet, with the file and offset
     /// that they show if they are shared.
-    pub fn fresh_pages(&mut self) -> Vec<(u64, Option<(u64, u64)>)> {
+    pub fn fresh_pages(&mut self) -> Vec<(GuestAddr, Option<(u64, u64)>)> {
         let pages = std::mem::take(&mut self.fresh);
         pages
             .into_iter()
             .filter(|p| self.self_modifying(*p) && !self.protected.contains_key(p))
-            .map(|p| (p, self.range_of(p).and_then(|r| r.shared.map(|(file, offset)| (file, offset + p - r.start)))))
+            .map(|p| {
+                (p, self.range_of(p).and_then(|r| r.shared.map(|(file, offset)| (file, offset + p.since(r.start)))))
+            })
             .collect()
     }
 
@@ -86,7 +88,7 @@ impl CodeCache {
                 let mut now = [0; 16];
                 let bytes = insn.bytes();
                 if memory.read(insn.pc(), &mut now[..bytes.len()]) != bytes.len() || now[..bytes.len()] != *bytes {
-                    self.kill_range(insn.pc(), insn.next());
+                    self.kill_range(GuestAddr(insn.pc()), GuestAddr(insn.next()));
                     fine = false;
                 }
             }
@@ -96,17 +98,17 @@ impl CodeCache {
     }
 
     /// Whether the page of `address` is, or has been, protected.
-    pub fn once_protected(&self, address: u64) -> bool {
-        self.once_writable.contains(&(address & !0xfff))
+    pub fn once_protected(&self, address: GuestAddr) -> bool {
+        self.once_writable.contains(&address.page())
     }
 
     /// Whether any page of `start..end` is, or has been, protected.
-    pub fn once_protected_in(&self, start: u64, end: u64) -> bool {
-        self.once_writable.range(start & !0xfff..end.max(start)).next().is_some()
+    pub fn once_protected_in(&self, start: GuestAddr, end: GuestAddr) -> bool {
+        self.once_writable.range(start.page()..end.max(start)).next().is_some()
     }
 
     /// Takes note that a page has been protected.
-    pub fn protect(&mut self, page: u64, how: Protected) {
+    pub fn protect(&mut self, page: GuestAddr, how: Protected) {
         if self.once_writable.insert(page) {
             // Windows that were read before may not be kept any longer.
             self.code.clear();
@@ -115,8 +117,8 @@ impl CodeCache {
     }
 
     /// How the page of `address` has been protected against writes, if it has.
-    pub fn protection(&self, address: u64) -> Option<Protected> {
-        self.protected.get(&(address & !0xfff)).copied()
+    pub fn protection(&self, address: GuestAddr) -> Option<Protected> {
+        self.protected.get(&address.page()).copied()
     }
 
     /// Whether any page is protected at present.
@@ -125,23 +127,23 @@ impl CodeCache {
     }
 
     /// The page may be written to again.
-    pub fn unprotect(&mut self, page: u64) {
+    pub fn unprotect(&mut self, page: GuestAddr) {
         self.protected.remove(&page);
     }
 
     /// Protected pages in `start..end`.
-    pub fn protected_in(&self, start: u64, end: u64) -> Vec<(u64, Protected)> {
-        self.protected.range(start & !0xfff..end.max(start)).map(|(&p, &how)| (p, how)).collect()
+    pub fn protected_in(&self, start: GuestAddr, end: GuestAddr) -> Vec<(GuestAddr, Protected)> {
+        self.protected.range(start.page()..end.max(start)).map(|(&p, &how)| (p, how)).collect()
     }
 
     /// The mappings of these pages have changed: what was known about them is void.
-    pub fn unprotect_range(&mut self, start: u64, end: u64) {
-        self.protected.retain(|&p, _| p < start & !0xfff || p >= end);
-        self.once_writable.retain(|&p| p < start & !0xfff || p >= end);
+    pub fn unprotect_range(&mut self, start: GuestAddr, end: GuestAddr) {
+        self.protected.retain(|&p, _| p < start.page() || p >= end);
+        self.once_writable.retain(|&p| p < start.page() || p >= end);
     }
 
     /// Whether the program has made the code at `pc`.
-    pub fn is_made(&self, pc: u64) -> bool {
+    pub fn is_made(&self, pc: GuestAddr) -> bool {
         self.range_of(pc).is_some_and(|r| self.modules[r.module as usize].is_made())
     }
 
@@ -151,7 +153,7 @@ impl CodeCache {
     }
 
     /// The module of `pc`.
-    pub fn module_at(&self, pc: u64) -> Option<u32> {
+    pub fn module_at(&self, pc: GuestAddr) -> Option<u32> {
         Some(self.range_of(pc)?.module)
     }
 
@@ -161,8 +163,8 @@ impl CodeCache {
         Some((m.file.clone()?, m.start.0.wrapping_sub(m.offset)))
     }
 
-    pub(super) fn range_of(&self, pc: u64) -> Option<&ExecRange> {
-        self.ranges.iter().find(|r| pc >= r.start && pc < r.end)
+    pub(super) fn range_of(&self, pc: GuestAddr) -> Option<&ExecRange> {
+        self.ranges.iter().find(|r| r.contains(pc))
     }
 
     /// Takes over the guest's memory map. `image` reads the vDSO, `file` opens what is behind a mapping.
@@ -195,8 +197,8 @@ impl CodeCache {
                 self.modules.len() - 1
             });
             self.ranges.push(ExecRange {
-                start: r.start,
-                end: r.end,
+                start: GuestAddr(r.start),
+                end: GuestAddr(r.end),
                 module: module as u32,
                 self_modifying: r.write || r.shared,
                 shared: r.shared.then_some((r.inode, r.offset)),
@@ -211,12 +213,12 @@ impl CodeCache {
     /// Whether so much of files is executable that the processor cannot remember where returns have led.
     fn is_large(&self) -> bool {
         let files = self.ranges.iter().filter(|r| self.modules[r.module as usize].path.is_some());
-        files.map(|r| r.end - r.start).sum::<u64>() >= self.pairs_from
+        files.map(|r| r.end.since(r.start)).sum::<u64>() >= self.pairs_from
     }
 
     /// The vsyscall page is in no map on some kernels; it gets a module when code of it runs.
     pub(super) fn module_for_vsyscall(&mut self) {
-        if self.range_of(VSYSCALL_PAGE).is_none() {
+        if self.range_of(GuestAddr(VSYSCALL_PAGE)).is_none() {
             self.modules.push(Module {
                 path: None::<PathBuf>,
                 file: None,
@@ -233,8 +235,8 @@ impl CodeCache {
             }
             let module = (self.modules.len() - 1) as u32;
             self.ranges.push(ExecRange {
-                start: VSYSCALL_PAGE,
-                end: VSYSCALL_PAGE + 4096,
+                start: GuestAddr(VSYSCALL_PAGE),
+                end: GuestAddr(VSYSCALL_PAGE + 4096),
                 module,
                 self_modifying: false,
                 shared: None,
@@ -269,12 +271,12 @@ impl CodeCache {
     }
 
     /// The allocator that begins at `pc`.
-    pub fn allocator_at(&self, pc: u64) -> Option<Allocator> {
-        self.watched.allocator(self.range_of(pc)?.module, pc)
+    pub fn allocator_at(&self, pc: GuestAddr) -> Option<Allocator> {
+        self.watched.allocator(self.range_of(pc)?.module, pc.0)
     }
 
     /// The module of the code at `pc`, or [`u32::MAX`].
-    pub fn module_number(&self, pc: u64) -> u32 {
+    pub fn module_number(&self, pc: GuestAddr) -> u32 {
         self.range_of(pc).map_or(u32::MAX, |r| r.module)
     }
 
@@ -290,32 +292,32 @@ impl CodeCache {
     }
 
     /// The hook at `pc`, and its module.
-    pub fn hook_at(&self, pc: u64) -> Option<(FrameHook, &Module)> {
+    pub fn hook_at(&self, pc: GuestAddr) -> Option<(FrameHook, &Module)> {
         let module = self.range_of(pc)?.module;
-        Some((self.hooks.at(module, pc)?, self.modules.get(module as usize)?))
+        Some((self.hooks.at(module, pc.0)?, self.modules.get(module as usize)?))
     }
 
     /// Whether emitted code knows the code object of an interpreter at `address`.
-    pub fn knows_code(&self, address: u64) -> bool {
-        self.tables.load_u64(layout::frame_code_entry(address) as usize) == address
+    pub fn knows_code(&self, address: GuestAddr) -> bool {
+        self.tables.load_u64(layout::frame_code_entry(address.0) as usize) == address.0
     }
 
     /// From now on it does, or not any more.
-    pub fn know_code(&self, address: u64, known: bool) {
-        self.tables.store_u64(layout::frame_code_entry(address) as usize, if known { address } else { 0 });
+    pub fn know_code(&self, address: GuestAddr, known: bool) {
+        self.tables.store_u64(layout::frame_code_entry(address.0) as usize, if known { address.0 } else { 0 });
     }
 
     /// A call of an allocator will return to `pc`: what is translated of that from now on records when it does, and emitted code
     /// knows of the place, if there is room for it.
-    pub fn watch_return(&mut self, pc: u64) {
-        if self.watched.add_return(pc) {
-            self.kill_range(pc, pc.saturating_add(1));
+    pub fn watch_return(&mut self, pc: GuestAddr) {
+        if self.watched.add_return(pc.0) {
+            self.kill_range(pc, GuestAddr(pc.0.saturating_add(1)));
         }
-        let entry = |probe| (layout::ALLOCATOR_RETURNS + (pc % layout::ALLOCATOR_ENTRIES + probe) * 8) as usize;
+        let entry = |probe| (layout::ALLOCATOR_RETURNS + (pc.0 % layout::ALLOCATOR_ENTRIES + probe) * 8) as usize;
         for at in (0..layout::ALLOCATOR_PROBES).map(entry) {
             match self.tables.load_u64(at) {
-                0 => return self.tables.store_u64(at, pc),
-                known if known == pc => return,
+                0 => return self.tables.store_u64(at, pc.0),
+                known if known == pc.0 => return,
                 _ => {}
             }
         }
@@ -331,20 +333,20 @@ impl CodeCache {
         let piece = |r: &ExecRange| {
             let m = self.modules[r.module as usize].clone();
             // Anonymous memory is one module, whatever of it is mapped.
-            let offset = m.offset.wrapping_add(r.start.wrapping_sub(m.start.0));
-            Module { start: GuestAddr(r.start), end: GuestAddr(r.end), offset, ..m }
+            let offset = m.offset.wrapping_add(r.start.since(m.start));
+            Module { start: r.start, end: r.end, offset, ..m }
         };
         self.ranges.iter().map(piece).collect()
     }
 
     /// Whether translations hang on the memory of `start..end`, and not only on code there.
-    pub fn relies_on(&self, start: u64, end: u64) -> bool {
+    pub fn relies_on(&self, start: GuestAddr, end: GuestAddr) -> bool {
         self.fixed.borrow().used_in(start, end)
     }
 
     /// Mappings that no translation hangs on are about to change: forgets code that was read there, but not translated.
     /// `opened`: it can be written to from now on.
-    pub fn drop_unused(&mut self, start: u64, end: u64, opened: bool) {
+    pub fn drop_unused(&mut self, start: GuestAddr, end: GuestAddr, opened: bool) {
         self.code.clear();
         self.fixed.get_mut().forget(start, end);
         if opened {
@@ -365,9 +367,15 @@ mod tests {
 
     #[test]
     fn executable_memory_ends_at_the_first_gap() {
-        let range = |start, end| ExecRange { start, end, module: 0, self_modifying: false, shared: None };
+        let range = |start, end| ExecRange {
+            start: GuestAddr(start),
+            end: GuestAddr(end),
+            module: 0,
+            self_modifying: false,
+            shared: None,
+        };
         let ranges = [range(0x1000, 0x3000), range(0x3000, 0x4000), range(0x6000, 0x7000)];
-        let until = |pc| executable_until(&ranges, pc);
+        let until = |pc| executable_until(&ranges, GuestAddr(pc)).0;
         assert_eq!([0x1000, 0x2fff, 0x3000, 0x6abc].map(until), [0x4000, 0x4000, 0x4000, 0x7000]);
         // Nothing is there.
         assert_eq!([0xfff, 0x4000, 0x5fff, 0x7000].map(until), [0xfff, 0x4000, 0x5fff, 0x7000]);

@@ -3,7 +3,7 @@
 
 use grind_fragments::fragment_table::{FragmentId, StubKind};
 use grind_trace::follow::CallContextId;
-
+use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::hash::Map;
 
 use super::CodeCache;
@@ -15,7 +15,7 @@ pub(super) struct Waiting {
     stubs: usize,
     fragments: usize,
     /// The fields of branches, by the guest address that they lead to.
-    sites: Map<u64, Vec<u64>>,
+    sites: Map<GuestAddr, Vec<CacheAddr>>,
 }
 
 impl CodeCache {

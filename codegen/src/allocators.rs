@@ -18,6 +18,7 @@ use grind_trace::objects::{Allocator, Watch};
 use grind_trace::{
     ALLOCATOR_CALLED, ALLOCATOR_RETURNED, CALLED_WORDS, DIED_WORDS, OBJECT_DIED, OBJECT_FREED, RETURNED_WORDS,
 };
+use grind_types::addr::GuestAddr;
 
 use super::Emitter;
 
@@ -41,7 +42,7 @@ impl Emitter<'_> {
     }
 
     fn stop_for_allocators(&mut self, pc: u64, returns: bool) {
-        let id = self.trans.add_stub(StubKind::Watched { pc, returns });
+        let id = self.trans.add_stub(StubKind::Watched { pc: GuestAddr(pc), returns });
         self.out.stubs.push((self.out.code.pos(), id));
         self.out.code.stop(id);
     }

@@ -2,6 +2,7 @@
 //! kinds whose translations are longest.
 
 use grind_ptrace::Memory;
+use grind_types::addr::CacheAddr;
 use grind_types::{Pid, Tid};
 
 use grind_fragments::batch::Batch;
@@ -58,7 +59,7 @@ fn offsets_into_the_largest_blocks_are_whole() {
                 &Untranslated(0..0, settings.stolen_registers()),
             );
             let mut trans = FragmentTable::default();
-            let e = Emitter::new(&batch, &mut trans, 0x5000_0000, 0x7fe7_0000, &|_| 0, &mut Work::default())
+            let e = Emitter::new(&batch, &mut trans, CacheAddr(0x5000_0000), 0x7fe7_0000, &|_| 0, &mut Work::default())
                 .traced(settings, false)
                 .emit();
             let b = trans.blocks[0];

@@ -7,6 +7,7 @@ use grind_fragments::fragment_table::{Emulate, NOT_SPILLED, StateMapEntry, StubK
 use grind_isa::decode::{Class, Insn};
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
+use grind_types::addr::{CacheAddr, GuestAddr};
 use iced_x86::{Code, OpKind, Register};
 
 use super::derived_edges::Goal;
@@ -198,7 +199,9 @@ impl Emitter<'_> {
         let pos = self.out.code.pos();
         // (The engine sees to r9 if it lets the call be made.)
         let ahead = if stolen_registers.in_r9().is_some() { 5 + 4 } else { 5 };
-        let id = self.trans.add_stub(StubKind::Syscall { next: insn.next(), go: self.out.code.here() + ahead });
+        let id = self
+            .trans
+            .add_stub(StubKind::Syscall { next: GuestAddr(insn.next()), go: CacheAddr(self.out.code.here() + ahead) });
         self.out.stubs.push((pos, id));
         self.out.code.stop(id);
         self.out.code.patch_short(runs);
@@ -232,7 +235,7 @@ impl Emitter<'_> {
         failed.into_iter().for_each(|at| self.out.code.patch_short(at));
         self.state_map_entry(StateMapEntry::After);
         let pos = self.out.code.pos();
-        let id = self.trans.add_stub(StubKind::CallFailed { go });
+        let id = self.trans.add_stub(StubKind::CallFailed { go: CacheAddr(go) });
         self.out.stubs.push((pos, id));
         self.out.code.stop(id);
         self.out.code.patch_short(over);
@@ -247,7 +250,12 @@ impl Emitter<'_> {
 
     /// A stub that is placed later by [`Self::place_stub`].
     pub(super) fn stub_for(&mut self, insn: &Insn, what: Emulate) -> u32 {
-        self.trans.add_stub(StubKind::Emulate { what, pc: insn.pc(), next: insn.next(), block: self.current })
+        self.trans.add_stub(StubKind::Emulate {
+            what,
+            pc: GuestAddr(insn.pc()),
+            next: GuestAddr(insn.next()),
+            block: self.current,
+        })
     }
 
     /// Stops here, as if the instruction had not begun.

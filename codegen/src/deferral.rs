@@ -13,6 +13,7 @@
 //! [`FragmentTable::taken_off`]: grind_fragments::fragment_table::FragmentTable::taken_off
 
 use grind_types::StaticEvents;
+use grind_types::addr::{CacheAddr, GuestAddr};
 
 use grind_fragments::fragment_table::{Deferred, DeferredPart, FragmentId, NO_COUNTER};
 use grind_isa::decode::{Class, Insn};
@@ -173,8 +174,11 @@ impl Emitter<'_> {
         if page != target >> 12 {
             return None;
         }
-        let id = self.trans.lookup(target, self.call_context).filter(|id| self.trans.deferred.contains_key(id))?;
-        let distance = self.trans.block(id).cache.wrapping_sub(self.out.code.base).cast_signed();
+        let id = self
+            .trans
+            .lookup(GuestAddr(target), self.call_context)
+            .filter(|id| self.trans.deferred.contains_key(id))?;
+        let distance = self.trans.block(id).cache.since(CacheAddr(self.out.code.base)).cast_signed();
         (distance.abs() < 1 << 30).then_some(Carrier::Known(id))
     }
 
@@ -260,8 +264,8 @@ impl Emitter<'_> {
             self.bump_exit(counter, deferral.total.map(u32::wrapping_neg), b.live_in);
             let pos = self.out.code.jmp();
             let to = Some(Goal { block: id, free: false, past_way_in: true });
-            self.out.fixups.push(super::Fixup { pos, target: b.pc, to });
-            self.trans.set_entry(id, way_in);
+            self.out.fixups.push(super::Fixup { pos, target: b.pc.0, to });
+            self.trans.set_entry(id, CacheAddr(way_in));
             let exits: Vec<u32> = deferral.ways.iter().filter_map(|&way| self.deferrals.exits[way]).collect();
             debug_assert!(exits.len() == deferral.ways.len(), "the way to each of them has been emitted");
             let part = |(&exit, &way): (&u32, &usize)| {

@@ -10,6 +10,7 @@ use grind_fragments::hotness::Bias;
 use grind_isa::decode::{Class, Insn, OSZAP, STATUS};
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
+use grind_types::addr::CacheAddr;
 use iced_x86::OpKind;
 
 use super::{Emitter, Fixup};
@@ -315,11 +316,11 @@ impl Emitter<'_> {
             debug_assert!(b.live_in & OSZAP == 0 && (b.edge != NO_COUNTER) == (self.work.plan[k].entry == Entry::Edge));
             self.out.code.bump(layout::counter_offset(b.counter), b.live_in);
             self.out.code.align_field(1);
-            self.trans.add_way_in(self.out.code.here(), id);
+            self.trans.add_way_in(CacheAddr(self.out.code.here()), id);
             let pos = self.out.code.jmp();
             let to = Some(Goal { block: id, free: true, past_way_in: false });
-            self.out.fixups.push(Fixup { pos, target: b.pc, to });
-            self.trans.set_entry(id, entry);
+            self.out.fixups.push(Fixup { pos, target: b.pc.0, to });
+            self.trans.set_entry(id, CacheAddr(entry));
         }
     }
 
@@ -331,16 +332,16 @@ impl Emitter<'_> {
             self.out.code.patch_rel32(e.pos, begin);
             let live = self.batch.find(e.target).map_or(STATUS, |t| self.batch.insns[self.batch.blocks[t].first].live);
             let counter = layout::counter_offset(e.counter);
-            self.trans.add_way_out(begin, e.skipped);
+            self.trans.add_way_out(CacheAddr(begin), e.skipped);
             if live & OSZAP == 0 {
                 self.out.code.bump(counter, live);
             } else {
                 self.out.code.spill(SlotWord::Rax, Gpr::RAX);
-                self.trans.add_way_out(self.out.code.here(), e.skipped);
+                self.trans.add_way_out(CacheAddr(self.out.code.here()), e.skipped);
                 self.out.code.load_gs(Gpr::RAX, counter);
-                self.trans.add_way_out(self.out.code.here(), e.skipped);
+                self.trans.add_way_out(CacheAddr(self.out.code.here()), e.skipped);
                 self.out.code.lea_disp(Gpr::RAX, Gpr::RAX, 1);
-                self.trans.add_way_out(self.out.code.here(), e.skipped);
+                self.trans.add_way_out(CacheAddr(self.out.code.here()), e.skipped);
                 self.out.code.store_gs(counter, Gpr::RAX);
                 self.out.code.reload(Gpr::RAX, SlotWord::Rax);
             }

@@ -12,6 +12,7 @@ use grind_layout::registers::{Gpr, StolenRegisters};
 use grind_layout::{self as layout, SlotWord};
 use grind_trace::SiteKind;
 use grind_trace::follow::CallContextId;
+use grind_types::addr::{CacheAddr, GuestAddr};
 
 use super::calls::Taken;
 use super::deferral::Carrier;
@@ -35,7 +36,7 @@ impl Emitter<'_> {
         }
         match self.batch.find(pc) {
             Some(i) => self.batch.insns[self.batch.blocks[i].first].live,
-            None => match self.trans.lookup(pc, self.call_context) {
+            None => match self.trans.lookup(GuestAddr(pc), self.call_context) {
                 Some(id) => self.trans.block(id).live_in,
                 None => self.batch.live_ahead(pc),
             },
@@ -151,7 +152,11 @@ impl Emitter<'_> {
     pub(super) fn place_transfers(&mut self) {
         for (field, told) in std::mem::take(&mut self.work.transfers) {
             let root = self.out.code.base + field as u64;
-            let id = self.trans.add_stub(StubKind::Transfer { told, call_context: self.call_context, root });
+            let id = self.trans.add_stub(StubKind::Transfer {
+                told,
+                call_context: self.call_context,
+                root: CacheAddr(root),
+            });
             let here = self.out.code.here();
             self.out.code.patch_rel32(field, here);
             if let Some(requests) = &self.requests {

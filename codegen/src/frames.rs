@@ -12,6 +12,7 @@ use grind_isa::decode::STATUS;
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 use grind_trace::frames::{FRAME_ENTERED, FRAME_SWITCHED, FRAME_WORDS};
+use grind_types::addr::GuestAddr;
 use grind_types::frames::FrameHook;
 
 use super::Emitter;
@@ -72,7 +73,7 @@ impl Emitter<'_> {
         let done = self.out.code.jmp_away();
         self.out.code.patch_here(slow);
         self.give_back_from_frames(keeps_flags);
-        let id = self.trans.add_stub(StubKind::Framed { pc });
+        let id = self.trans.add_stub(StubKind::Framed { pc: GuestAddr(pc) });
         self.out.stubs.push((self.out.code.pos(), id));
         self.out.code.stop(id);
         self.out.code.patch_here(done);

@@ -9,6 +9,7 @@ use grind_asm::instructions::has_rorx;
 use grind_fragments::fragment_table::{FragmentTable, Way};
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
+use grind_types::addr::{CacheAddr, GuestAddr};
 
 use super::Emitted;
 use super::request::Requests;
@@ -18,7 +19,7 @@ use crate::pairs::PairCode;
 #[derive(Clone, Copy, Debug)]
 pub struct IblTarget {
     /// The guest address it is for.
-    pub pc: u64,
+    pub pc: GuestAddr,
     /// What leads to it.
     pub way: Way,
     /// Offset of its first byte.
@@ -33,11 +34,11 @@ impl Emitted {
     /// An IBL target for `pc`, in front of its body. It compares the remainder of all 64 bits: no two addresses of a program have the
     /// same remainder and the same entry (a test shows that), so nothing else gets past it. It leaves flags alone even where
     /// they are dead at `pc`: a target that it is not for, and that nobody may have seen yet, may need them.
-    pub(super) fn ibl_target(&mut self, pc: u64, way: Way) {
+    pub(super) fn ibl_target(&mut self, pc: GuestAddr, way: Way) {
         let c = &mut self.code;
         let pos = c.pos();
         if std::is_x86_feature_detected!("sse4.2") {
-            c.mov_imm(Gpr::RCX, remainder_before(pc).into());
+            c.mov_imm(Gpr::RCX, remainder_before(pc.0).into());
             match way {
                 // crc32 rcx, [rsp-8]
                 Way::Return | Way::Paired => dynasm!(c; crc32 rcx, QWORD [rsp - 8]),
@@ -50,7 +51,7 @@ impl Emitted {
                 Way::Return | Way::Paired => dynasm!(c; mov rcx, [rsp - 8]),
                 Way::Jump | Way::Call => c.reload(Gpr::RCX, layout::TARGET),
             }
-            c.zero_if_equal_slowly(pc);
+            c.zero_if_equal_slowly(pc.0);
         }
         let ok = c.jrcxz();
         let next = c.jmp();
@@ -71,7 +72,8 @@ pub const PAIR_BITS: u32 = (layout::PAIR_ENTRIES as u32 - 1) << PAIR_SHIFT;
 const PAIR_SHIFT: u32 = 3;
 
 /// The entry of a target in its table.
-pub fn entry_of(way: Way, target: u64) -> u32 {
+pub fn entry_of(way: Way, target: GuestAddr) -> u32 {
+    let target = target.0;
     match way {
         Way::Paired => (target as u32 & PAIR_BITS) >> PAIR_SHIFT,
         Way::Return if has_rorx() => (target >> RETURN_SHIFT & (layout::IBL_ENTRIES - 1)) as u32,
@@ -131,23 +133,23 @@ impl IblTargetCode for Asm {
 
 /// An IBL target by itself, for a block that has been emitted without one.
 pub fn emit_ibl_target(
-    base: u64,
-    pc: u64,
+    base: CacheAddr,
+    pc: GuestAddr,
     way: Way,
-    body: u64,
+    body: CacheAddr,
     trans: &mut FragmentTable,
     requests: Option<&Requests>,
 ) -> Emitted {
-    let mut e = Emitted::new(base);
+    let mut e = Emitted::new(base.0);
     e.ibl_target(pc, way);
     if way == Way::Call {
         e.code.called();
     }
     let field = e.code.jmp();
-    e.code.patch_rel32(field, body);
+    e.code.patch_rel32(field, body.0);
     e.place_misses(trans, requests);
     for &(pos, id) in &e.stubs {
-        trans.stubs[id as usize].addr = base + pos as u64;
+        trans.stubs[id as usize].addr = base.plus(pos as u64);
     }
     e
 }
@@ -176,7 +178,7 @@ mod tests {
 
     /// Which bits of an address choose its entry.
     fn entry_bits(way: Way) -> u64 {
-        (0..64).filter(|bit| entry_of(way, 1 << bit) != 0).map(|bit| 1 << bit).sum()
+        (0..64).filter(|bit| entry_of(way, GuestAddr(1 << bit)) != 0).map(|bit| 1 << bit).sum()
     }
 
     /// All that there is to know of an address that has got to an IBL target is its entry and its remainder. Both are linear (over

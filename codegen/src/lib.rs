@@ -52,6 +52,7 @@ use grind_layout::{self as layout, SlotWord};
 use grind_trace::TraceSettings;
 use grind_trace::follow::CallContextId;
 use grind_trace::objects::Watch;
+use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::frames::FrameHook;
 use iced_x86::{Encoder, InstructionInfoFactory};
 
@@ -87,7 +88,7 @@ pub struct Emitted {
     pub ibl_targets: Vec<IblTarget>,
     fixups: Vec<Fixup>,
     /// Branches that lead to a translation from the start: offset of the 32-bit field, and the guest address.
-    pub links: Vec<(usize, u64)>,
+    pub links: Vec<(usize, GuestAddr)>,
     /// Stub numbers, by the offset of their `int3`.
     pub stubs: Vec<(usize, u32)>,
 }
@@ -148,7 +149,7 @@ impl Emitted {
         for i in 0..self.ibl_targets.len() {
             let l = self.ibl_targets[i];
             if let Some(requests) = requests {
-                self.code.patch_rel32(l.next, requests.miss(l.way));
+                self.code.patch_rel32(l.next, requests.miss(l.way).0);
                 continue;
             }
             let id = trans.add_stub(StubKind::IblMiss { way: l.way });
@@ -308,14 +309,14 @@ impl<'a> Emitter<'a> {
     pub fn new(
         batch: &'a Batch,
         trans: &'a mut FragmentTable,
-        base: u64,
+        base: CacheAddr,
         tables: u64,
         module_of: &'a dyn Fn(u64) -> u32,
         work: &'a mut Work,
     ) -> Self {
         work.clear();
         let mut out = std::mem::take(&mut work.out);
-        out.clear(base);
+        out.clear(base.0);
         Self {
             batch,
             trans,
@@ -430,7 +431,7 @@ impl<'a> Emitter<'a> {
         self.out.place_misses(self.trans, self.requests.as_ref());
         self.out.place_literals();
         for &(pos, id) in &self.out.stubs {
-            self.trans.stubs[id as usize].addr = self.out.code.base + pos as u64;
+            self.trans.stubs[id as usize].addr = CacheAddr(self.out.code.base + pos as u64);
         }
         self.work.order = order;
         self.out
@@ -475,7 +476,7 @@ impl<'a> Emitter<'a> {
     fn block(&mut self, b: &Found, next_in_order: Option<u64>, unchecked: bool) {
         let insns = self.batch.insns_of(b);
         if b.return_site && !self.pairs {
-            self.out.ibl_target(b.pc, Way::Return);
+            self.out.ibl_target(GuestAddr(b.pc), Way::Return);
         }
         let called = if self.callable { self.out.code.here() } else { 0 };
         if self.callable {
@@ -604,11 +605,11 @@ impl<'a> Emitter<'a> {
         let (held, held_from, held_to) = self.tracer.held(start);
         let dead_in = self.batch.registers_of(b).first().map_or(0, |r| r.dead);
         self.trans.add_fragment(Fragment {
-            pc: b.pc,
+            pc: GuestAddr(b.pc),
             call_context: self.call_context,
-            cache: base + start as u64,
-            entry: base + start as u64,
-            called,
+            cache: CacheAddr(base + start as u64),
+            entry: CacheAddr(base + start as u64),
+            called: CacheAddr(called),
             len: (self.out.code.pos() - start) as u32,
             counter: self.counter,
             edge,
@@ -628,7 +629,7 @@ impl<'a> Emitter<'a> {
         });
         self.end_told_block(b, insns);
         for &(pos, entry) in &self.work.state_map {
-            self.trans.add_state_map_entry(base + pos as u64, entry);
+            self.trans.add_state_map_entry(CacheAddr(base + pos as u64), entry);
         }
     }
 

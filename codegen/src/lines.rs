@@ -8,6 +8,7 @@
 //! a check too many changes nothing.
 
 use grind_isa::decode::{Class, Insn};
+use grind_types::addr::CacheAddr;
 
 use grind_fragments::fragment_table::FragmentId;
 use grind_trace::FirstLevel;
@@ -142,7 +143,7 @@ impl Emitter<'_> {
             self.work.past_front.push(pos);
             let to = self.past_way_in(insns[0].pc());
             self.out.fixups.push(Fixup { pos, target: insns[0].pc(), to });
-            self.trans.set_entry(FragmentId(first.0 + k as u32), entry);
+            self.trans.set_entry(FragmentId(first.0 + k as u32), CacheAddr(entry));
         }
     }
 }

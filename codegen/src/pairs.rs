@@ -15,6 +15,7 @@ use grind_fragments::fragment_table::{CallSite, Fragment, FragmentId, StateMapEn
 use grind_isa::decode::{Class, Insn};
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
+use grind_types::addr::{CacheAddr, GuestAddr};
 
 use std::arch::x86_64::__cpuid;
 use std::sync::LazyLock;
@@ -53,11 +54,11 @@ impl PairCode for Asm {
 }
 
 /// What a call of `b` leads to, where it has not been emitted with one.
-pub fn emit_called(base: u64, b: &Fragment) -> Asm {
-    let mut c = Asm { buf: Vec::with_capacity(16), base };
+pub fn emit_called(base: CacheAddr, b: &Fragment) -> Asm {
+    let mut c = Asm { buf: Vec::with_capacity(16), base: base.0 };
     c.called();
     let field = c.jmp();
-    c.patch_rel32(field, b.entry);
+    c.patch_rel32(field, b.entry.0);
     c
 }
 
@@ -98,20 +99,20 @@ impl Emitter<'_> {
 
     /// Goes on with the translation of the same call that is there already, in the same state.
     fn goes_on_with_call(&mut self, insn: &Insn) -> bool {
-        let Some(&there) = self.trans.call_sites.get(&insn.next()) else { return false };
-        let rel = there.at.wrapping_sub(self.out.code.here() + 5) as i64;
+        let Some(&there) = self.trans.call_sites.get(&GuestAddr(insn.next())) else { return false };
+        let rel = there.at.since(CacheAddr(self.out.code.here() + 5)) as i64;
         let alive = there.block.0 < self.trans.next_block().0 && !self.trans.block(there.block).dead;
         if !alive || i32::try_from(rel).is_err() {
             return false;
         }
         let pos = self.out.code.jmp();
-        self.out.code.patch_rel32(pos, there.at);
+        self.out.code.patch_rel32(pos, there.at.0);
         true
     }
 
     fn begin_call(&mut self, insn: &Insn) {
-        let site = CallSite { at: self.out.code.here(), block: self.current };
-        self.trans.call_sites.insert(insn.next(), site);
+        let site = CallSite { at: CacheAddr(self.out.code.here()), block: self.current };
+        self.trans.call_sites.insert(GuestAddr(insn.next()), site);
         self.push_return(insn.next());
         self.returns_to = Some(insn.next());
     }
@@ -119,7 +120,7 @@ impl Emitter<'_> {
     /// Behind a block that ends with a call: where that returns to.
     pub(super) fn land_behind_call(&mut self, next_in_order: Option<u64>) {
         let Some(pc) = self.returns_to.take() else { return };
-        self.out.ibl_target(pc, Way::Paired);
+        self.out.ibl_target(GuestAddr(pc), Way::Paired);
         self.go(pc, next_in_order, None);
     }
 
@@ -134,13 +135,13 @@ impl Emitter<'_> {
     }
 
     /// Where a block of the table is called; it may have to be emitted. `None`: the block is too far away for that.
-    pub(super) fn called_entry(&mut self, id: FragmentId) -> Option<u64> {
+    pub(super) fn called_entry(&mut self, id: FragmentId) -> Option<CacheAddr> {
         let b = *self.trans.block(id);
-        if b.called != 0 {
+        if b.called != CacheAddr(0) {
             return Some(b.called);
         }
-        let base = self.out.code.here();
-        i32::try_from(b.entry.wrapping_sub(base) as i64).ok()?;
+        let base = CacheAddr(self.out.code.here());
+        i32::try_from(b.entry.since(base) as i64).ok()?;
         let code = emit_called(base, &b);
         self.out.code.bytes(&code.buf);
         self.trans.set_called(id, base);

@@ -14,6 +14,7 @@ use grind_asm::Asm;
 use grind_fragments::fragment_table::{FragmentTable, StubKind, Way};
 use grind_layout::registers::{Gpr, StolenRegisters};
 use grind_layout::{self as layout, SlotWord};
+use grind_types::addr::CacheAddr;
 
 use crate::pairs::PairCode;
 
@@ -38,24 +39,24 @@ pub struct Requests {
 
 impl Requests {
     /// The answer to what takes a stop.
-    pub fn stop(&self) -> u64 {
-        self.stop
+    pub fn stop(&self) -> CacheAddr {
+        CacheAddr(self.stop)
     }
 
     /// Where the chain of IBL targets ends.
-    pub fn miss(&self, way: Way) -> u64 {
-        match way {
+    pub fn miss(&self, way: Way) -> CacheAddr {
+        CacheAddr(match way {
             Way::Jump => self.jump,
             Way::Call => self.call,
             Way::Return => self.ret,
             Way::Paired => self.paired,
-        }
+        })
     }
 }
 
 /// The code of a chunk by which its stubs ask, to be placed at `base`.
-pub fn emit_requests(base: u64, trans: &mut FragmentTable, stolen_registers: StolenRegisters) -> (Asm, Requests) {
-    let mut c = Asm { buf: Vec::new(), base };
+pub fn emit_requests(base: CacheAddr, trans: &mut FragmentTable, stolen_registers: StolenRegisters) -> (Asm, Requests) {
+    let mut c = Asm { buf: Vec::new(), base: base.0 };
     let [(ret, from_return), (paired, from_paired)] = [Way::Return, Way::Paired].map(|way| {
         let id = trans.add_stub(StubKind::IblMiss { way });
         let at = c.here();
@@ -110,7 +111,7 @@ pub fn emit_requests(base: u64, trans: &mut FragmentTable, stolen_registers: Sto
     c.reload(Gpr::RCX, SlotWord::Rcx);
     let id = trans.add_stub(StubKind::Asked);
     let stop = c.here();
-    trans.stubs[id as usize].addr = stop;
+    trans.stubs[id as usize].addr = CacheAddr(stop);
     c.stop(id);
     (c, Requests { exit, saved, jump, call, ret, paired, stop })
 }

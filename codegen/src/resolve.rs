@@ -3,6 +3,7 @@
 //! pushed, and so does its stub.
 
 use grind_asm::CALL;
+use grind_types::addr::{CacheAddr, GuestAddr};
 
 use grind_fragments::fragment_table::StubKind;
 
@@ -16,7 +17,9 @@ impl Emitter<'_> {
         let fixups = std::mem::take(&mut self.out.fixups);
         for &f in &fixups {
             let calls = self.out.code.buf[f.pos - 1] == CALL;
-            if let Some(id) = f.to.map(|g| g.block).or_else(|| self.trans.lookup(f.target, self.call_context)) {
+            if let Some(id) =
+                f.to.map(|g| g.block).or_else(|| self.trans.lookup(GuestAddr(f.target), self.call_context))
+            {
                 let b = *self.trans.block(id);
                 let free = f.to.is_some_and(|g| g.free);
                 let past_way_in = f.to.is_some_and(|g| g.past_way_in);
@@ -25,24 +28,24 @@ impl Emitter<'_> {
                 // Who has not taken off what is deferred there goes by its way in.
                 let body = match () {
                     () if calls => self.called_entry(id),
-                    () if free => Some(b.cache + u64::from(b.bump_end)),
+                    () if free => Some(b.cache.plus(b.bump_end.into())),
                     () if past && (past_way_in || !self.trans.deferred.contains_key(&id)) => Some(b.cache),
                     () if past_way_in => self.trans.deferred.get(&id).map(|c| c.entry),
                     () => Some(b.entry),
                 };
-                let from = self.out.code.base + f.pos as u64 + 4;
-                if let Some(body) = body.filter(|to| i32::try_from(to.wrapping_sub(from) as i64).is_ok()) {
-                    self.out.code.patch_rel32(f.pos, body);
+                let from = CacheAddr(self.out.code.base + f.pos as u64 + 4);
+                if let Some(body) = body.filter(|to| i32::try_from(to.since(from) as i64).is_ok()) {
+                    self.out.code.patch_rel32(f.pos, body.0);
                     // It cannot be taken back where something is deferred.
                     if !past_way_in {
-                        self.out.links.push((f.pos, f.target));
+                        self.out.links.push((f.pos, GuestAddr(f.target)));
                     }
                     continue;
                 }
             }
-            let site = self.out.code.base + f.pos as u64;
+            let site = CacheAddr(self.out.code.base + f.pos as u64);
             let call_context = self.call_context;
-            let id = self.trans.add_stub(StubKind::Exit { target: f.target, site, call_context });
+            let id = self.trans.add_stub(StubKind::Exit { target: GuestAddr(f.target), site, call_context });
             let here = self.out.code.here();
             self.out.code.patch_rel32(f.pos, here);
             if calls {

@@ -11,6 +11,7 @@ use grind_layout::registers::StolenRegisters;
 use grind_ptrace::Memory;
 use grind_trace::follow::{CallKind, StackEffect};
 use grind_trace::{CallTrace, FirstLevel, TraceSettings};
+use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::frames::FrameHook;
 use grind_types::{Pid, Tid};
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter};
@@ -31,6 +32,15 @@ fn text(bytes: &[u8], at: u64) -> Vec<(u64, usize, String)> {
             (i.ip(), i.len(), s)
         })
         .collect()
+}
+
+/// What a stub is for, with addresses as bare numbers.
+fn shown(kind: StubKind) -> String {
+    let mut parts = format!("{kind:x?}").replace("CacheAddr(0x", "GuestAddr(0x");
+    while let Some((before, behind)) = parts.split_once("GuestAddr(0x") {
+        parts = before.to_owned() + &behind.replacen(')', "", 1);
+    }
+    parts
 }
 
 /// The translation of `code`, whose first instruction is at `pc`.
@@ -72,7 +82,7 @@ fn listing_of(
     let mut batch = Batch::default();
     let mut trans = FragmentTable::default();
     for &(begin, end, n) in executed {
-        trans.hotness.note(pc + begin, pc + end, n);
+        trans.hotness.note(GuestAddr(pc + begin), GuestAddr(pc + end), n);
     }
     batch.discover(
         pc,
@@ -80,7 +90,7 @@ fn listing_of(
         &mut cache_of_code.reader(&memory, &|_, _| false, &|_| u64::MAX),
         &Untranslated(GUEST..GUEST + 0x1000, settings.stolen_registers()),
     );
-    let e = with(Emitter::new(&batch, &mut trans, cache, TABLES, &|_| 0, &mut Work::default())).emit();
+    let e = with(Emitter::new(&batch, &mut trans, CacheAddr(cache), TABLES, &|_| 0, &mut Work::default())).emit();
     let mut out = String::new();
     for (at, _, line) in text(code, pc) {
         let _ = writeln!(out, "guest {:x}: {line}", at - pc);
@@ -89,19 +99,18 @@ fn listing_of(
     let mut at = 0;
     while at < end {
         if let Some((_, id)) = e.stubs.iter().find(|(pos, _)| *pos == at) {
-            let _ =
-                writeln!(out, "{at:4x}: stop: {}", format!("{:x?}", trans.stubs[*id as usize].kind).replace(' ', " "));
+            let _ = writeln!(out, "{at:4x}: stop: {}", shown(trans.stubs[*id as usize].kind));
             at += 5;
             continue;
         }
-        if let Some(b) = trans.blocks.iter().find(|b| b.cache == cache + at as u64) {
-            let _ = writeln!(out, "block {:x}, {} instructions, counter {}", b.pc - pc, b.n, b.counter);
+        if let Some(b) = trans.blocks.iter().find(|b| b.cache == CacheAddr(cache + at as u64)) {
+            let _ = writeln!(out, "block {:x}, {} instructions, counter {}", b.pc.since(GuestAddr(pc)), b.n, b.counter);
         }
         let (_, len, line) = text(&e.code.buf[at..end.min(at + 16)], cache + at as u64).swap_remove(0);
         // On a way out that has not been counted yet, or on a way in that has.
         let outside =
-            trans.blocks.iter().all(|b| !(b.cache..b.cache + u64::from(b.len)).contains(&(cache + at as u64)));
-        let there = trans.place(cache + at as u64).filter(|_| outside).map_or(String::new(), |p| {
+            trans.blocks.iter().all(|b| !(b.cache..b.cache.plus(b.len.into())).contains(&CacheAddr(cache + at as u64)));
+        let there = trans.place(CacheAddr(cache + at as u64)).filter(|_| outside).map_or(String::new(), |p| {
             assert!(p.index == 0 && p.bumped);
             format!(" ({} block {})", if p.at_start { "at the start of" } else { "not in" }, p.block.0)
         });
@@ -289,7 +298,7 @@ fn a_call_that_has_been_translated_goes_on_with_its_first_translation() {
         let mut batch = Batch::default();
         let mut reader = cache_of_code.reader(&memory, &|_, _| false, &|_| u64::MAX);
         batch.discover(pc, true, &mut reader, &Untranslated(GUEST..GUEST + 0x1000, StolenRegisters::default()));
-        Emitter::new(&batch, &mut trans, cache, TABLES, &|_| 0, &mut Work::default()).in_pairs(true).emit()
+        Emitter::new(&batch, &mut trans, CacheAddr(cache), TABLES, &|_| 0, &mut Work::default()).in_pairs(true).emit()
     });
     let calls = |lines: &[(u64, usize, String)]| lines.iter().filter(|(_, _, l)| l.starts_with("call ")).count();
     let (first, second) = (text(&first.code.buf, CACHE), text(&second.code.buf, CACHE + 0x1000));
@@ -309,15 +318,15 @@ fn a_call_of_a_block_that_is_far_away_and_was_never_called_stops() {
         let mut batch = Batch::default();
         let mut reader = cache_of_code.reader(&memory, &|_, _| false, &|_| u64::MAX);
         batch.discover(pc, true, &mut reader, &Untranslated(GUEST..GUEST + 0x1000, StolenRegisters::default()));
-        Emitter::new(&batch, &mut trans, cache, TABLES, &|_| 0, &mut Work::default()).in_pairs(pairs).emit()
+        Emitter::new(&batch, &mut trans, CacheAddr(cache), TABLES, &|_| 0, &mut Work::default()).in_pairs(pairs).emit()
     });
     let lines = text(&caller.code.buf, CACHE);
     let call = lines.iter().find(|(_, _, l)| l.starts_with("call ")).expect("the call");
     // What takes back what has been pushed, and a stop for the callee.
     let to = u64::from_str_radix(call.2.trim_start_matches("call 0x"), 16).expect("an address");
     assert!(lines.iter().any(|(at, _, l)| *at == to && l == "lea 8(%rsp),%rsp"), "{lines:#?}");
-    let stub = trans.stubs.iter().find(|s| s.addr == to + 5).expect("a stub behind it");
-    assert!(matches!(stub.kind, StubKind::Exit { target, .. } if target == GUEST + 6), "{stub:?}");
+    let stub = trans.stubs.iter().find(|s| s.addr == CacheAddr(to + 5)).expect("a stub behind it");
+    assert!(matches!(stub.kind, StubKind::Exit { target, .. } if target == GuestAddr(GUEST + 6)), "{stub:?}");
 }
 
 #[test]
@@ -331,9 +340,12 @@ fn behind_a_system_call_the_line_is_checked_again() {
         let fetches = Some(FirstLevel { line: 64, sets: 64, ways: 8, widest: 64 });
         let settings = TraceSettings { fetches, ..TraceSettings::default() };
         let mut trans = FragmentTable::default();
-        Emitter::new(&batch, &mut trans, CACHE, TABLES, &|_| 0, &mut Work::default()).traced(settings, true).emit();
+        Emitter::new(&batch, &mut trans, CacheAddr(CACHE), TABLES, &|_| 0, &mut Work::default())
+            .traced(settings, true)
+            .emit();
         // What has no check in front is entered elsewhere.
-        let behind = trans.blocks.iter().find(|b| b.pc == GUEST + 2).expect("the block behind the first one");
+        let behind =
+            trans.blocks.iter().find(|b| b.pc == GuestAddr(GUEST + 2)).expect("the block behind the first one");
         behind.entry == behind.cache
     };
     // syscall; xor eax,eax; ret: a thread may begin behind it, whose code cache is empty

@@ -13,6 +13,7 @@ use grind_layout as layout;
 use grind_trace::follow::{self, CallContextId, TOTALS};
 use grind_trace::{self as trace, SiteKind};
 use grind_types::StaticEvents;
+use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::hash::Map;
 use grind_types::own_memory::{self, AHEAD};
 
@@ -56,15 +57,15 @@ impl InsnShape {
 #[derive(Clone, Copy, Debug)]
 pub struct Fragment {
     /// Its guest address.
-    pub pc: u64,
+    pub pc: GuestAddr,
     /// Whom its executions count for.
     pub call_context: CallContextId,
     /// The address of its translation (behind an IBL target).
-    pub cache: u64,
+    pub cache: CacheAddr,
     /// Where it is entered from elsewhere, to be counted in `counter`: `cache`, or a few instructions that lead there.
-    pub entry: u64,
+    pub entry: CacheAddr,
     /// Where it is called: a way to `entry` that takes back what a call has pushed; 0 if there is none yet.
-    pub called: u64,
+    pub called: CacheAddr,
     /// Bytes of the translation from `cache` on.
     pub len: u32,
     /// Counts how often it is entered at `entry`.
@@ -121,7 +122,7 @@ pub struct Deferred {
     /// The exits that it counts for (among [`follow::Book::exits`]).
     pub exits: Vec<u32>,
     /// Where the block is entered past what takes that off.
-    pub entry: u64,
+    pub entry: CacheAddr,
 }
 
 /// No counter.
@@ -149,9 +150,15 @@ pub enum Unless {
 }
 
 impl Fragment {
+    /// The address behind its guest code.
+    #[inline]
+    pub fn end(&self) -> GuestAddr {
+        self.pc.plus(self.guest_len.into())
+    }
+
     /// Every address at which it can be entered.
-    pub fn ways_in(&self) -> impl Iterator<Item = u64> + use<> {
-        let counted = self.cache + u64::from(self.bump_end);
+    pub fn ways_in(&self) -> impl Iterator<Item = CacheAddr> + use<> {
+        let counted = self.cache.plus(self.bump_end.into());
         [
             Some(self.entry),
             Some(self.cache).filter(|&c| c != self.entry),
@@ -166,7 +173,7 @@ impl Fragment {
 #[derive(Clone, Copy, Debug)]
 pub struct CallSite {
     /// Where the guest's return address is pushed.
-    pub at: u64,
+    pub at: CacheAddr,
     /// The block that ends with it.
     pub block: FragmentId,
 }
@@ -199,13 +206,13 @@ pub struct Place {
 #[derive(Clone, Debug, Default)]
 struct Run {
     /// Address of the chunk.
-    start: u64,
+    start: CacheAddr,
     blocks: Vec<FragmentId>,
-    state_map: Vec<(u64, StateMapEntry)>,
+    state_map: Vec<(CacheAddr, StateMapEntry)>,
     /// The last instruction of what leads from a block's entry to its translation, when the entry has been counted.
-    ways_in: Vec<(u64, FragmentId)>,
+    ways_in: Vec<(CacheAddr, FragmentId)>,
     /// Where it is still to be counted that a block is left, and the block that counts as the next one until then.
-    ways_out: Vec<(u64, FragmentId)>,
+    ways_out: Vec<(CacheAddr, FragmentId)>,
 }
 
 /// See the module's description.
@@ -225,20 +232,20 @@ pub struct FragmentTable {
     pub facts: Vec<StaticEvents>,
     /// Ordered by where they lead.
     pub derived_edges: Vec<DerivedEdge>,
-    /// What is known by guest page.
+    /// What is known by guest page (its number).
     pages: Map<(u64, CallContextId), Box<Page>>,
     /// The call contexts in which there is any on a page.
     call_contexts: Map<u64, Vec<CallContextId>>,
     /// What is known by cache address, a run for each chunk.
     runs: Vec<Run>,
     /// Where dead blocks can be entered: there stands a bare `int3`.
-    dead: Map<u64, FragmentId>,
+    dead: Map<CacheAddr, FragmentId>,
     /// Where conditional branches lead, by module.
     pub distances: Map<u32, Distances>,
     /// What had been executed when translations were thrown away.
     pub hotness: Hotness,
     /// Calls, by where they return to.
-    pub call_sites: Map<u64, CallSite>,
+    pub call_sites: Map<GuestAddr, CallSite>,
     counters: u32,
     /// How far the memory of blocks, shapes, stubs, flows and points has been touched, in elements.
     touched: [usize; 5],
@@ -267,14 +274,14 @@ pub struct FragmentTable {
 impl FragmentTable {
     /// The live fragment for `pc`.
     #[inline]
-    pub fn lookup(&self, pc: u64, call_context: CallContextId) -> Option<FragmentId> {
-        Some(self.pages.get(&(pc >> 12, call_context))?.at(pc)?.id)
+    pub fn lookup(&self, pc: GuestAddr, call_context: CallContextId) -> Option<FragmentId> {
+        Some(self.pages.get(&(pc.0 >> 12, call_context))?.at(pc)?.id)
     }
 
     /// The flags and registers of the live fragment for `pc`, as [`Fragment::live_in`] and [`Fragment::dead_in`] have them.
     #[inline]
-    pub fn state_in(&self, pc: u64, call_context: CallContextId) -> Option<(u8, u16)> {
-        let live = self.pages.get(&(pc >> 12, call_context))?.at(pc)?;
+    pub fn state_in(&self, pc: GuestAddr, call_context: CallContextId) -> Option<(u8, u16)> {
+        let live = self.pages.get(&(pc.0 >> 12, call_context))?.at(pc)?;
         Some((live.live_in, live.dead_in))
     }
 
@@ -410,8 +417,8 @@ impl FragmentTable {
     pub fn add_fragment(&mut self, block: Fragment) -> FragmentId {
         let id = self.next_block();
         self.run_for(block.cache).blocks.push(id);
-        let first = block.pc >> 12;
-        let last = (block.pc + u64::from(block.guest_len).max(1) - 1) >> 12;
+        let first = block.pc.0 >> 12;
+        let last = block.pc.plus(u64::from(block.guest_len).max(1) - 1).0 >> 12;
         self.page(first, block.call_context).insert(&block, id);
         if last != first {
             self.page(last, block.call_context).insert_tail(id);
@@ -430,21 +437,21 @@ impl FragmentTable {
 
     /// Whether a live block begins at `pc`.
     #[inline]
-    pub fn begins(&self, pc: u64, call_context: CallContextId) -> bool {
-        self.pages.get(&(pc >> 12, call_context)).is_some_and(|p| p.begins(pc))
+    pub fn begins(&self, pc: GuestAddr, call_context: CallContextId) -> bool {
+        self.pages.get(&(pc.0 >> 12, call_context)).is_some_and(|p| p.begins(pc))
     }
 
     /// The first address from `pc` on at which a live block begins; none on this page: where the next page does.
     #[inline]
-    pub fn next_begin(&self, pc: u64, call_context: CallContextId) -> u64 {
-        let end = (pc | 0xfff).saturating_add(1);
-        let Some(page) = self.pages.get(&(pc >> 12, call_context)) else { return end };
+    pub fn next_begin(&self, pc: GuestAddr, call_context: CallContextId) -> GuestAddr {
+        let end = GuestAddr((pc.0 | 0xfff).saturating_add(1));
+        let Some(page) = self.pages.get(&(pc.0 >> 12, call_context)) else { return end };
         page.next(pc).unwrap_or(end)
     }
 
     /// The run of the chunk that `cache` is in, which is made if need be.
-    fn run_for(&mut self, cache: u64) -> &mut Run {
-        let i = self.runs.iter().position(|r| cache.wrapping_sub(r.start) < layout::CHUNK_SIZE);
+    fn run_for(&mut self, cache: CacheAddr) -> &mut Run {
+        let i = self.runs.iter().position(|r| cache.since(r.start) < layout::CHUNK_SIZE);
         let i = i.unwrap_or_else(|| {
             self.add_chunk(cache);
             self.runs.len() - 1
@@ -454,31 +461,31 @@ impl FragmentTable {
 
     /// Code will be put into the chunk at `start`.
     #[inline]
-    pub fn add_chunk(&mut self, start: u64) {
+    pub fn add_chunk(&mut self, start: CacheAddr) {
         self.runs.push(Run { start, ..Run::default() });
     }
 
     /// Adds a stub; `addr` and a patch site are known only when the code has its place, so they are set later.
     #[inline]
     pub fn add_stub(&mut self, kind: StubKind) -> u32 {
-        self.stubs.push(Stub { addr: 0, kind });
+        self.stubs.push(Stub { addr: CacheAddr(0), kind });
         (self.stubs.len() - 1) as u32
     }
 
     /// `cache` is not below those of the points added before in its chunk; the last one for an address counts.
     #[inline]
-    pub fn add_state_map_entry(&mut self, cache: u64, entry: StateMapEntry) {
+    pub fn add_state_map_entry(&mut self, cache: CacheAddr, entry: StateMapEntry) {
         self.run_for(cache).state_map.push((cache, entry));
     }
 
-    fn run_of(&self, cache: u64) -> Option<&Run> {
-        self.runs.iter().find(|r| cache.wrapping_sub(r.start) < layout::CHUNK_SIZE)
+    fn run_of(&self, cache: CacheAddr) -> Option<&Run> {
+        self.runs.iter().find(|r| cache.since(r.start) < layout::CHUNK_SIZE)
     }
 
     /// How the program's state follows from the registers at this address of translated code, if more than the instruction pointer
     /// has to be changed.
     #[inline]
-    pub fn state_map_entry(&self, cache: u64) -> Option<StateMapEntry> {
+    pub fn state_map_entry(&self, cache: CacheAddr) -> Option<StateMapEntry> {
         let state_map = &self.run_of(cache)?.state_map;
         let i = state_map.partition_point(|p| p.0 <= cache).checked_sub(1)?;
         (state_map[i].0 == cache).then_some(state_map[i].1)
@@ -500,20 +507,20 @@ impl FragmentTable {
 
     /// Whether any code of the pages from `start` to `end` (exclusive) has been translated.
     #[inline]
-    pub fn touches(&self, start: u64, end: u64) -> bool {
-        end > start && self.pages_in(start >> 12, (end - 1) >> 12).iter().any(|p| !self.pages[p].is_empty())
+    pub fn touches(&self, start: GuestAddr, end: GuestAddr) -> bool {
+        end > start && self.pages_in(start.0 >> 12, (end.0 - 1) >> 12).iter().any(|p| !self.pages[p].is_empty())
     }
 
     /// Marks every block that has a byte in `start..end` as dead; returns them.
-    pub fn kill_range(&mut self, start: u64, end: u64) -> Vec<FragmentId> {
+    pub fn kill_range(&mut self, start: GuestAddr, end: GuestAddr) -> Vec<FragmentId> {
         let mut killed = Vec::new();
-        let last = if end > start { (end - 1) >> 12 } else { return killed };
-        for page in self.pages_in(start >> 12, last) {
+        let last = if end > start { (end.0 - 1) >> 12 } else { return killed };
+        for page in self.pages_in(start.0 >> 12, last) {
             let Some(entry) = self.pages.get_mut(&page) else { continue };
             let blocks = &mut self.blocks;
             let keep = |id: FragmentId| {
                 let b = &mut blocks[id.0 as usize];
-                if !b.dead && b.pc < end && b.pc + u64::from(b.guest_len) > start {
+                if !b.dead && b.pc < end && b.end() > start {
                     b.dead = true;
                     killed.push(id);
                 }
@@ -527,7 +534,7 @@ impl FragmentTable {
                 self.dead.insert(at, id);
             }
             // Killed by its last page, it is still listed on its first one.
-            if let Some(page) = self.pages.get_mut(&(b.pc >> 12, b.call_context)) {
+            if let Some(page) = self.pages.get_mut(&(b.pc.0 >> 12, b.call_context)) {
                 page.forget(b.pc, id);
             }
         }
@@ -536,38 +543,39 @@ impl FragmentTable {
 
     /// The block is entered at `entry` from elsewhere.
     #[inline]
-    pub fn set_entry(&mut self, id: FragmentId, entry: u64) {
+    pub fn set_entry(&mut self, id: FragmentId, entry: CacheAddr) {
         self.blocks[id.0 as usize].entry = entry;
     }
 
     /// The jump at cache address `at`, behind what was added before, leads from a block's entry to its translation.
     #[inline]
-    pub fn add_way_in(&mut self, at: u64, id: FragmentId) {
+    pub fn add_way_in(&mut self, at: CacheAddr, id: FragmentId) {
         self.run_for(at).ways_in.push((at, id));
     }
 
     /// The instruction at cache address `at`, behind what was added before, is on the way out of a loop, and not counted yet:
     /// `skipped` is not executed.
     #[inline]
-    pub fn add_way_out(&mut self, at: u64, skipped: FragmentId) {
+    pub fn add_way_out(&mut self, at: CacheAddr, skipped: FragmentId) {
         self.run_for(at).ways_out.push((at, skipped));
     }
 
     /// The dead block that would be entered at `cache`.
     #[inline]
-    pub fn dead_at(&self, cache: u64) -> Option<FragmentId> {
+    pub fn dead_at(&self, cache: CacheAddr) -> Option<FragmentId> {
         self.dead.get(&cache).copied()
     }
 
     /// What the translated code at `cache` belongs to. `None` for stubs, IBL targets and what is no code of ours.
-    pub fn place(&self, cache: u64) -> Option<Place> {
+    pub fn place(&self, cache: CacheAddr) -> Option<Place> {
         let run = self.run_of(cache)?;
         let blocks = &run.blocks;
         let id = blocks[blocks.partition_point(|id| self.block(*id).cache <= cache).checked_sub(1)?];
         let b = self.block(id);
-        let offset = cache - b.cache;
+        let offset = cache.since(b.cache);
         if offset >= u64::from(b.len) {
-            let among = |ways: &[(u64, FragmentId)]| ways.binary_search_by_key(&cache, |w| w.0).ok().map(|i| ways[i].1);
+            let among =
+                |ways: &[(CacheAddr, FragmentId)]| ways.binary_search_by_key(&cache, |w| w.0).ok().map(|i| ways[i].1);
             if let Some(block) = among(&run.ways_out) {
                 return Some(Place { block, index: 0, at_start: false, bumped: true });
             }
@@ -588,15 +596,15 @@ impl FragmentTable {
 
     /// The block is called at `called`.
     #[inline]
-    pub fn set_called(&mut self, id: FragmentId, called: u64) {
+    pub fn set_called(&mut self, id: FragmentId, called: CacheAddr) {
         self.blocks[id.0 as usize].called = called;
     }
 
     /// The guest address of instruction `index` of a block (the block's end for its count).
     #[inline]
-    pub fn pc_of(&self, id: FragmentId, index: u16) -> u64 {
+    pub fn pc_of(&self, id: FragmentId, index: u16) -> GuestAddr {
         let b = self.block(id);
-        b.pc + self.shapes[b.shapes as usize..][..usize::from(index)].iter().map(|s| s.guest_len()).sum::<u64>()
+        b.pc.plus(self.shapes[b.shapes as usize..][..usize::from(index)].iter().map(|s| s.guest_len()).sum())
     }
 }
 

@@ -5,6 +5,7 @@
 use std::cmp::Reverse;
 
 use grind_isa::decode::Insn;
+use grind_types::addr::GuestAddr;
 use grind_types::hash::Map;
 
 /// Where a conditional branch goes.
@@ -28,14 +29,14 @@ const SELDOM: u64 = 16;
 #[derive(Clone, Debug, Default)]
 pub struct Hotness {
     /// Executions of blocks, by where they begin.
-    begin: Map<u64, u64>,
+    begin: Map<GuestAddr, u64>,
     /// The same, by the address behind them.
-    end: Map<u64, u64>,
+    end: Map<GuestAddr, u64>,
 }
 
 impl Hotness {
     /// A block has been executed `n` times.
-    pub fn note(&mut self, begin: u64, end: u64, n: u64) {
+    pub fn note(&mut self, begin: GuestAddr, end: GuestAddr, n: u64) {
         for sum in [self.begin.entry(begin).or_default(), self.end.entry(end).or_default()] {
             *sum = sum.saturating_add(n);
         }
@@ -47,17 +48,17 @@ impl Hotness {
     }
 
     /// Where blocks begin that have been executed at least `least` times, the hottest first.
-    pub fn hot(&self, least: u64) -> Vec<u64> {
+    pub fn hot(&self, least: u64) -> Vec<GuestAddr> {
         let hot = self.begin.iter().filter(|(_, n)| **n >= least);
-        let mut hot: Vec<(Reverse<u64>, u64)> = hot.map(|(pc, n)| (Reverse(*n), *pc)).collect();
+        let mut hot: Vec<(Reverse<u64>, GuestAddr)> = hot.map(|(pc, n)| (Reverse(*n), *pc)).collect();
         hot.sort_unstable();
         hot.into_iter().map(|(_, pc)| pc).collect()
     }
 
     /// Where a conditional branch goes, if it has been executed often enough to tell.
     pub fn bias(&self, branch: &Insn) -> Option<Bias> {
-        let all = self.end.get(&branch.next()).copied().filter(|n| *n >= ENOUGH)?;
-        let at = |pc: u64| self.begin.get(&pc).copied().unwrap_or(0);
+        let all = self.end.get(&GuestAddr(branch.next())).copied().filter(|n| *n >= ENOUGH)?;
+        let at = |pc: u64| self.begin.get(&GuestAddr(pc)).copied().unwrap_or(0);
         let (next, target) = (at(branch.next()), at(branch.target()));
         let few = all / SELDOM;
         // Others may lead there, too: what is executed seldom is not gone to often, but not the other way round. A target
@@ -98,11 +99,11 @@ mod tests {
         assert_eq!((branch.next(), branch.target()), (AT + 2, AT + 7));
         let mut hotness = Hotness::default();
         assert_eq!(hotness.bias(&branch), None);
-        hotness.note(AT, AT + 2, 10);
+        hotness.note(GuestAddr(AT), GuestAddr(AT + 2), 10);
         assert_eq!(hotness.bias(&branch), None, "too few");
-        hotness.note(AT, AT + 2, 990);
-        hotness.note(AT + 2, AT + 7, next);
-        hotness.note(AT + 7, AT + 8, target);
+        hotness.note(GuestAddr(AT), GuestAddr(AT + 2), 990);
+        hotness.note(GuestAddr(AT + 2), GuestAddr(AT + 7), next);
+        hotness.note(GuestAddr(AT + 7), GuestAddr(AT + 8), target);
         hotness.bias(&branch)
     }
 

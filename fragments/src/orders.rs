@@ -10,6 +10,7 @@ use std::collections::hash_map::Entry::{Occupied, Vacant};
 use std::sync::Arc;
 
 use grind_types::MappedFile;
+use grind_types::addr::GuestAddr;
 use grind_types::hash::Map;
 
 use crate::fragment_table::Way;
@@ -31,7 +32,7 @@ pub type Place = (Arc<MappedFile>, u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The code at this address.
-    pub pc: u64,
+    pub pc: GuestAddr,
     /// In these ways of indirect branches, a bit each.
     ways: u8,
 }
@@ -52,7 +53,7 @@ fn bit(way: Way) -> u8 {
 struct Order {
     entries: Vec<Entry>,
     /// By address: which entry that is.
-    index: Map<u64, usize>,
+    index: Map<GuestAddr, usize>,
 }
 
 /// What all processes have asked for so far.
@@ -76,7 +77,7 @@ pub struct Pace {
 impl Order {
     /// The entries to translate with the one for `pc`, which has been asked for, in this way if by an indirect branch. The first process
     /// to ask adds to the order.
-    fn next(&mut self, pc: u64, way: Option<Way>, pace: &mut Pace) -> &[Entry] {
+    fn next(&mut self, pc: GuestAddr, way: Option<Way>, pace: &mut Pace) -> &[Entry] {
         let ways = way.map_or(0, bit);
         let Some(&i) = self.index.get(&pc) else {
             if self.entries.len() < ENTRIES {
@@ -113,7 +114,7 @@ impl Orders {
     }
 
     /// What is to be translated with the code at `pc`, for which a process of this pace has asked, in this way if by an indirect branch.
-    pub fn next(&mut self, pc: u64, way: Option<Way>, pace: &mut Pace) -> &[Entry] {
+    pub fn next(&mut self, pc: GuestAddr, way: Option<Way>, pace: &mut Pace) -> &[Entry] {
         pace.order.map_or(&[], |order| self.orders[order].next(pc, way, pace))
     }
 }
@@ -127,11 +128,11 @@ mod tests {
         let mut order = Order::default();
         let (mut first, mut second) = (Pace::default(), Pace::default());
         for pc in 0..1000 {
-            assert!(order.next(pc, None, &mut first).is_empty(), "nobody was there before");
+            assert!(order.next(GuestAddr(pc), None, &mut first).is_empty(), "nobody was there before");
         }
         let (mut asks, mut pc) = (0, 0);
         while pc < 1000 {
-            let got: Vec<u64> = order.next(pc, None, &mut second).iter().map(|entry| entry.pc).collect();
+            let got: Vec<u64> = order.next(GuestAddr(pc), None, &mut second).iter().map(|entry| entry.pc.0).collect();
             assert_eq!(got, (pc + 1..pc + 1 + got.len() as u64).collect::<Vec<_>>());
             pc += 1 + got.len() as u64;
             asks += 1;
@@ -143,12 +144,16 @@ mod tests {
     fn whoever_goes_elsewhere_gets_little() {
         let mut order = Order::default();
         let mut pace = Pace::default();
-        (0..1000).for_each(|pc| drop(order.next(pc, None, &mut Pace::default()).to_vec()));
+        (0..1000).for_each(|pc| drop(order.next(GuestAddr(pc), None, &mut Pace::default()).to_vec()));
         for pc in [0, 500, 20, 900, 40] {
-            assert_eq!(order.next(pc, None, &mut pace).len(), FEW);
+            assert_eq!(order.next(GuestAddr(pc), None, &mut pace).len(), FEW);
         }
-        assert!(order.next(5000, None, &mut pace).is_empty());
-        assert_eq!(order.next(41 + FEW as u64, None, &mut pace).len(), FEW, "not expected after something new");
+        assert!(order.next(GuestAddr(5000), None, &mut pace).is_empty());
+        assert_eq!(
+            order.next(GuestAddr(41 + FEW as u64), None, &mut pace).len(),
+            FEW,
+            "not expected after something new"
+        );
     }
 
     #[test]
@@ -156,11 +161,11 @@ mod tests {
         let mut order = Order::default();
         let mut pace = Pace::default();
         for (pc, way) in [(1, None), (2, Some(Way::Return)), (2, Some(Way::Jump)), (2, None)] {
-            order.next(pc, way, &mut pace);
+            order.next(GuestAddr(pc), way, &mut pace);
         }
-        let next = order.next(1, None, &mut Pace::default());
+        let next = order.next(GuestAddr(1), None, &mut Pace::default());
         assert_eq!(
-            next.iter().map(|e| (e.pc, e.ways().collect())).collect::<Vec<(u64, Vec<Way>)>>(),
+            next.iter().map(|e| (e.pc.0, e.ways().collect())).collect::<Vec<(u64, Vec<Way>)>>(),
             [(2, vec![Way::Jump, Way::Return])]
         );
     }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use grind_layout::registers::StolenRegisters;
 use grind_trace::follow::CallContextId;
+use grind_types::addr::{CacheAddr, GuestAddr};
 
 use crate::batch::Known;
 use crate::fragment_table::{Fragment, NO_COUNTER, NO_REG};
@@ -38,13 +39,13 @@ impl Known for Untranslated {
 }
 
 /// A block that has nothing special about it.
-pub fn block(pc: u64, guest_len: u16, cache: u64) -> Fragment {
+pub fn block(pc: GuestAddr, guest_len: u16, cache: CacheAddr) -> Fragment {
     Fragment {
         pc,
         call_context: CallContextId(0),
         cache,
         entry: cache,
-        called: 0,
+        called: CacheAddr(0),
         len: 16,
         counter: 0,
         edge: NO_COUNTER,

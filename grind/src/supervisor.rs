@@ -72,7 +72,7 @@ pub fn split(visits: Option<Pid>, view: Option<LiveView>) -> io::Result<Side> {
             view.iter_mut().for_each(LiveView::keep);
             if let Some(visited) = visits {
                 os::pass_signals_to(Some(Pid(tracer.as_raw())));
-                view.iter_mut().for_each(|view| view.begin(visited.0.unsigned_abs()));
+                view.iter_mut().for_each(|view| view.begin(visited));
             }
             Ok(Side::Supervisor(supervisor(reader, tracer, view)))
         }
@@ -92,9 +92,10 @@ fn supervisor(mut line: PipeReader, tracer: unistd::Pid, mut view: Option<LiveVi
     while let Some([kind, value]) = receive(&mut line) {
         match kind {
             STARTED => {
-                program = Some(Pid(value));
+                let pid = Pid(value);
+                program = Some(pid);
                 os::pass_signals_to(program);
-                view.iter_mut().for_each(|view| view.begin(value.unsigned_abs()));
+                view.iter_mut().for_each(|view| view.begin(pid));
             }
             STOPPED => {
                 // The terminal is somebody else's from now on.

@@ -12,6 +12,7 @@ use std::thread::{self, JoinHandle};
 
 use callgrind_control_protocol::{ActivityRequest, folder};
 use cg_top::{INTERVAL, Screen, Signals, View};
+use grind_types::Pid;
 
 use crate::held::{Held, NoTerminal};
 
@@ -57,13 +58,13 @@ impl LiveView {
     }
 
     /// Begins to show process `pid`.
-    pub fn begin(&mut self, pid: u32) {
+    pub fn begin(&mut self, pid: Pid) {
         if self.command.is_empty() {
             // Of one that runs already.
             let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             self.command = String::from_utf8_lossy(&words).replace('\0', " ").trim_end().to_owned();
         }
-        let view = View::new(folder(), pid, &self.command, ActivityRequest::default(), INTERVAL);
+        let view = View::new(folder(), pid.0.unsigned_abs(), &self.command, ActivityRequest::default(), INTERVAL);
         self.view = Some(view.of_one_that_begins());
         self.go_on();
     }

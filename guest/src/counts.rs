@@ -331,7 +331,7 @@ pub fn counts<'a>(
         }
         let shapes = &trans.shapes[b.shapes as usize..][..usize::from(b.n)];
         let instructions: u16 = shapes.iter().map(|s| u16::from(s.in_block_count())).sum();
-        let (start, bytes) = (GuestAddr(b.pc), b.guest_len);
+        let (start, bytes) = (b.pc, b.guest_len);
         let made = trans.made_at(FragmentId(id));
         let stretch =
             Stretch { start, count: whole, module: b.module, first: b.shapes, bytes, n: b.n, instructions, made };
@@ -355,7 +355,7 @@ pub fn counts<'a>(
         if count != 0 {
             let b = trans.block(s.block);
             let len = trans.shapes[b.shapes as usize + usize::from(s.index)].guest_len() as u8;
-            let addr = GuestAddr(trans.pc_of(s.block, s.index));
+            let addr = trans.pc_of(s.block, s.index);
             // Its accesses come with the trace.
             let form = trans.facts.get(b.shapes as usize + usize::from(s.index)).map_or(0, |facts| facts.form);
             let events = StaticEvents { form, ..StaticEvents::default() };
@@ -385,16 +385,24 @@ mod tests {
     use std::collections::BTreeMap;
 
     use grind_fragments::fragment_table::{DerivedEdge, Site};
+    use grind_types::addr::CacheAddr;
 
     use super::*;
 
     /// Of the last `n` instructions.
-    fn block(trans: &FragmentTable, pc: u64, n: u16, counter: u32) -> Fragment {
+    fn block(trans: &FragmentTable, pc: GuestAddr, n: u16, counter: u32) -> Fragment {
         let shapes = trans.shapes.len() as u32 - u32::from(n);
         let guest_len = trans.shapes[shapes as usize..].iter().map(|s| s.guest_len() as u16).sum();
         let cache = 0x7000_0000 + 64 * trans.blocks.len() as u64;
-        let module = (pc >> 4) as u32 & 1;
-        Fragment { counter, shapes, n, bump_end: 9, module, ..grind_fragments::testing::block(pc, guest_len, cache) }
+        let module = (pc.0 >> 4) as u32 & 1;
+        Fragment {
+            counter,
+            shapes,
+            n,
+            bump_end: 9,
+            module,
+            ..grind_fragments::testing::block(pc, guest_len, CacheAddr(cache))
+        }
     }
 
     #[test]
@@ -417,7 +425,7 @@ mod tests {
                 }
                 let counter = trans.new_counter();
                 sum.push(count);
-                let id = trans.add_fragment(block(&trans, pc, n, counter));
+                let id = trans.add_fragment(block(&trans, GuestAddr(pc), n, counter));
                 let mut whole = count;
                 if i > 0 && random(4) == 0 {
                     trans.derived_edges.push(DerivedEdge { to: id, from: FragmentId(i - 1), unless: None });

@@ -13,6 +13,7 @@ use grind_layout as layout;
 use grind_layout::shared_memory::SharedMemory;
 use grind_ptrace::maps::{self, Region};
 use grind_ptrace::{Gadget, Memory, RemoteError, Stopped};
+use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::{EngineError, Tid};
 use nix::libc;
 
@@ -126,7 +127,7 @@ pub fn prepare(remote: &mut Remote<'_>, masked: bool) -> Result<(CodeCache, Slot
     code[8..14].copy_from_slice(b"grind\0");
     remote.memory.write(entry, &code).map_err(os)?;
     remote.gadget = Gadget::new(entry);
-    let result = map_all(remote, entry, entry + 8, masked);
+    let result = map_all(remote, GuestAddr(entry), entry + 8, masked);
     remote.memory.write(entry, &lent).map_err(os)?;
     if masked {
         steady_auxv(remote.memory, tid, regs.rsp);
@@ -148,14 +149,14 @@ pub fn prepare_running(remote: &mut Remote<'_>) -> Result<(CodeCache, SlotPool),
         return Err(os(io::Error::from_raw_os_error(libc::EFAULT)));
     }
     remote.memory.write(name_at, NAME).map_err(os)?;
-    let result = map_all(remote, regs.rip, name_at, false);
+    let result = map_all(remote, GuestAddr(regs.rip), name_at, false);
     remote.memory.write(name_at, &lent).map_err(os)?;
     result
 }
 
 /// Takes everything that was mapped into an image out of it; `remote` as for [`prepare_running`]. What cannot be unmapped stays.
 pub fn clear(remote: &mut Remote<'_>, code_cache: &CodeCache, pool: &SlotPool) {
-    let chunks = code_cache.chunks.iter().map(|c| (c.guest, layout::CHUNK_SIZE));
+    let chunks = code_cache.chunks.iter().map(|c| (c.guest.0, layout::CHUNK_SIZE));
     let parts = chunks.chain([(code_cache.tables_at, layout::TABLES_SIZE), pool.span()]);
     for (at, size) in parts {
         remote.raw(libc::SYS_munmap, [at, size, 0, 0, 0, 0]);
@@ -165,7 +166,7 @@ pub fn clear(remote: &mut Remote<'_>, code_cache: &CodeCache, pool: &SlotPool) {
 /// `near`: code that is going to be translated. `name_at`: an address in the guest that holds a C string, for now.
 fn map_all(
     remote: &mut Remote<'_>,
-    near: u64,
+    near: GuestAddr,
     name_at: u64,
     masked: bool,
 ) -> Result<(CodeCache, SlotPool), EngineError> {
@@ -210,14 +211,14 @@ fn map_all(
 }
 
 /// Maps one more chunk of code cache, near `pc`.
-pub fn add_chunk(remote: &mut Remote<'_>, code_cache: &mut CodeCache, pc: u64) -> Result<(), EngineError> {
+pub fn add_chunk(remote: &mut Remote<'_>, code_cache: &mut CodeCache, pc: GuestAddr) -> Result<(), EngineError> {
     let (guest, host) = map_chunk(remote, pc, code_cache.name_at())?;
     code_cache.add_chunk(guest, host);
     code_cache.far |= !code_cache.has_chunk_for(pc);
     Ok(())
 }
 
-fn map_chunk(remote: &mut Remote<'_>, pc: u64, name_at: u64) -> Result<(u64, SharedMemory), EngineError> {
+fn map_chunk(remote: &mut Remote<'_>, pc: GuestAddr, name_at: u64) -> Result<(CacheAddr, SharedMemory), EngineError> {
     let io_error = |what| move |source| EngineError::Os { what, source };
     let (file, fd) = remote.shared_file(name_at)?;
     file.set_len(layout::CHUNK_SIZE).map_err(io_error("sizing the code cache"))?;
@@ -229,7 +230,7 @@ fn map_chunk(remote: &mut Remote<'_>, pc: u64, name_at: u64) -> Result<(u64, Sha
     remote.close(fd)?;
     let host =
         SharedMemory::map_aligned(&file, 0, layout::CHUNK_SIZE as usize).map_err(io_error("mapping the code cache"))?;
-    Ok((guest, host))
+    Ok((CacheAddr(guest), host))
 }
 
 /// Gives a process that has forked translations of its own: copies of all chunks and tables, at the same addresses.
@@ -261,7 +262,7 @@ pub fn diverge(remote: &mut Remote<'_>, code_cache: &CodeCache) -> Result<CodeCa
     let mut chunks = Vec::new();
     for c in &code_cache.chunks {
         let prot = libc::PROT_READ | libc::PROT_EXEC;
-        let host = copy(remote, c.guest, prot, &c.host, layout::CHUNK_SIZE, std::slice::from_ref(&(0..c.used)))?;
+        let host = copy(remote, c.guest.0, prot, &c.host, layout::CHUNK_SIZE, std::slice::from_ref(&(0..c.used)))?;
         chunks.push(Chunk { used: c.used, requests: c.requests, ..Chunk::new(c.guest, host) });
     }
     Ok(code_cache.copy_with(tables, chunks))
@@ -286,7 +287,8 @@ fn stack_limit(tid: Tid) -> u64 {
 }
 
 /// An address for a chunk near `pc`; 0 leaves it to the kernel.
-fn chunk_place(regions: &[Region], pc: u64, stack_limit: u64) -> u64 {
+fn chunk_place(regions: &[Region], pc: GuestAddr, stack_limit: u64) -> u64 {
+    let pc = pc.0;
     let size = layout::CHUNK_SIZE;
     let reach = (1u64 << 31) - (1 << 29);
     let window = (pc.saturating_sub(reach).max(16 * MIB), pc.saturating_add(reach));
@@ -395,13 +397,13 @@ mod tests {
             region(0x7fff_f7fc_0000, 0x7fff_f7ff_f000, "/lib/ld.so"),
             region(0x7fff_fffd_e000, 0x7fff_ffff_f000, "[stack]"),
         ];
-        let at = chunk_place(&regions, 0x7fff_f7fd_0000, 8 * MIB);
+        let at = chunk_place(&regions, GuestAddr(0x7fff_f7fd_0000), 8 * MIB);
         assert!(at > 0x7fff_f7ff_f000 && at + layout::CHUNK_SIZE < 0x7fff_fffd_e000 - 8 * MIB, "{at:#x}");
         assert!(at.is_multiple_of(layout::LARGE_PAGE), "{at:#x}");
-        let at = chunk_place(&regions, 0x5555_5555_5000, 8 * MIB);
+        let at = chunk_place(&regions, GuestAddr(0x5555_5555_5000), 8 * MIB);
         assert!(at < 0x5555_5555_4000 && at > 0x5555_0000_0000, "{at:#x}");
         // A stack of 100 MiB leaves no room there: below the libraries, but not where the next ones go.
-        let at = chunk_place(&regions, 0x7fff_f7fd_0000, 100 * MIB);
+        let at = chunk_place(&regions, GuestAddr(0x7fff_f7fd_0000), 100 * MIB);
         assert!(at < 0x7fff_f7fc_0000 - (1 << 29) && at != 0, "{at:#x}");
     }
 
@@ -413,7 +415,7 @@ mod tests {
             region(0x7fe7_0000, 0x7ff0_0000, "/memfd:grind (deleted)"),
             region(0x7fff_fffd_e000, 0x7fff_ffff_f000, "[stack]"),
         ];
-        let at = chunk_place(&regions, 0x40_1000, 8 * MIB);
+        let at = chunk_place(&regions, GuestAddr(0x40_1000), 8 * MIB);
         assert!((0x4e_0000 + (1 << 30)..1 << 31).contains(&at), "{at:#x}");
     }
 }

@@ -11,6 +11,7 @@ use grind_fragments::fragment_table::FragmentId;
 use grind_fragments::orders::Pace;
 use grind_ptrace::Memory;
 use grind_trace::follow::Frame;
+use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::hash::Map;
 use grind_types::{Pid, Tid};
 
@@ -39,7 +40,7 @@ pub enum State {
     /// It executes one instruction in its original place, which has been counted.
     InPlace {
         /// Where it is.
-        pc: u64,
+        pc: GuestAddr,
         /// Its block.
         block: FragmentId,
         /// Its number in there, from 1 on.
@@ -54,7 +55,7 @@ pub enum State {
         /// Its arguments.
         args: [u64; 6],
         /// Where the program goes on.
-        next: u64,
+        next: GuestAddr,
     },
     /// It makes a system call by `int 0x80`, from a place in the code cache behind which it stops.
     OtherCall,
@@ -146,12 +147,12 @@ pub struct Process {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Traps {
     /// Before which instruction, the last time.
-    shown: Option<u64>,
+    shown: Option<GuestAddr>,
     /// How far it has come since on the way in to that instruction's block, from its beginning. Further on that way, nothing
     /// has been executed.
     pub passed: Option<u64>,
     /// Where in the code cache the last trap was, shown or not.
-    pub last: u64,
+    pub last: CacheAddr,
     /// Whether the guest had set the flag when a handler was about to begin.
     pub on_at_signal: bool,
 }
@@ -159,7 +160,7 @@ pub struct Traps {
 impl Traps {
     /// There is a trap before the instruction at `pc`, `way_in` into what leads in to its block, if it is on that way. Whether
     /// it is to be shown.
-    pub fn at(&mut self, pc: u64, way_in: Option<u64>) -> bool {
+    pub fn at(&mut self, pc: GuestAddr, way_in: Option<u64>) -> bool {
         if self.shown == Some(pc) && way_in.is_some_and(|offset| self.passed.is_none_or(|passed| passed < offset)) {
             self.passed = way_in;
             return false;
@@ -173,7 +174,7 @@ impl Traps {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
     /// When and where in translated code it went on.
-    pub went_on: Option<(Instant, u64)>,
+    pub went_on: Option<(Instant, CacheAddr)>,
     /// The signals that have come since it has last moved.
     pub came: u64,
     /// One of them has come again.
@@ -185,9 +186,9 @@ pub struct Progress {
 #[derive(Clone, Copy, Debug)]
 pub struct Interrupted {
     /// Where in the guest's code that is.
-    pub pc: u64,
+    pub pc: GuestAddr,
     /// And where in translated code; 0 until the thread is there.
-    pub at: u64,
+    pub at: CacheAddr,
     /// What the kernel had left in rax.
     pub result: u64,
     /// Which call it was.
@@ -228,13 +229,13 @@ mod tests {
     #[test]
     fn on_the_way_in_to_a_block_a_trap_is_shown_once() {
         let mut traps = Traps::default();
-        assert!(traps.at(0x40, Some(0)), "a branch has led there");
+        assert!(traps.at(GuestAddr(0x40), Some(0)), "a branch has led there");
         traps.passed = None;
-        assert!(!traps.at(0x40, Some(0)), "from the entry");
-        assert!(!traps.at(0x40, Some(16)), "and on");
-        assert!(traps.at(0x40, Some(0)), "it branches to itself");
-        assert!(traps.at(0x44, None));
-        assert!(traps.at(0x40, Some(16)), "a branch past what counts");
-        assert!(traps.at(0x40, Some(16)), "and another one");
+        assert!(!traps.at(GuestAddr(0x40), Some(0)), "from the entry");
+        assert!(!traps.at(GuestAddr(0x40), Some(16)), "and on");
+        assert!(traps.at(GuestAddr(0x40), Some(0)), "it branches to itself");
+        assert!(traps.at(GuestAddr(0x44), None));
+        assert!(traps.at(GuestAddr(0x40), Some(16)), "a branch past what counts");
+        assert!(traps.at(GuestAddr(0x40), Some(16)), "and another one");
     }
 }

@@ -4,6 +4,7 @@
 
 use grind_asm::CALL;
 use grind_fragments::fragment_table::{FragmentId, NO_REG, StateMapEntry, StubKind, Way};
+use grind_types::addr::CacheAddr;
 
 use grind_code_cache::CodeCache;
 use grind_layout::SlotWord;
@@ -54,15 +55,16 @@ pub struct Boundary {
 
 /// What stands at `rip`.
 pub fn cache_position(code_cache: &CodeCache, rip: u64) -> CachePosition {
-    if let Some(p) = code_cache.trans.place(rip) {
+    let here = CacheAddr(rip);
+    if let Some(p) = code_cache.trans.place(here) {
         let at = |executed, after_call, rep| {
-            let held = held(code_cache, p.block, rip);
+            let held = held(code_cache, p.block, here);
             CachePosition::Boundary(Boundary { block: p.block, executed, bumped: p.bumped, after_call, rep, held })
         };
         if p.at_start {
             return at(p.index, false, None);
         }
-        return match code_cache.trans.state_map_entry(rip) {
+        return match code_cache.trans.state_map_entry(here) {
             Some(StateMapEntry::Before) => at(p.index, false, None),
             Some(StateMapEntry::After) => at(p.index + 1, true, None),
             Some(StateMapEntry::Rep { counter, address32, site, told }) => {
@@ -77,16 +79,16 @@ pub fn cache_position(code_cache: &CodeCache, rip: u64) -> CachePosition {
             | None => CachePosition::Between,
         };
     }
-    if let Some(kind) = code_cache.stub_at(rip) {
+    if let Some(kind) = code_cache.stub_at(here) {
         return CachePosition::Stub(kind);
     }
-    if code_cache.is_cache(rip) { CachePosition::Between } else { CachePosition::Elsewhere }
+    if code_cache.is_cache(here) { CachePosition::Between } else { CachePosition::Elsewhere }
 }
 
 /// The state before the instruction that faulted at `rip`: registers that are in slot words are put back. `None` if no
 /// guest instruction can fault there.
 pub fn at_fault(code_cache: &CodeCache, regs: &mut Regs, slot_word: impl Fn(u8) -> u64) -> Option<Boundary> {
-    let rip = regs.rip;
+    let rip = CacheAddr(regs.rip);
     let p = code_cache.trans.place(rip)?;
     let mut rep = None;
     match code_cache.trans.state_map_entry(rip) {
@@ -118,14 +120,14 @@ pub fn at_fault(code_cache: &CodeCache, regs: &mut Regs, slot_word: impl Fn(u8) 
 /// room for, go on as if it had been taken back already. False if it is something else that has faulted.
 pub fn own_push(code_cache: &CodeCache, regs: &mut Regs) -> bool {
     let mut code = [0; 7];
-    code_cache.read_cache(regs.rip, &mut code);
+    code_cache.read_cache(CacheAddr(regs.rip), &mut code);
     let field = u32::from_le_bytes([code[3], code[4], code[5], code[6]]);
     let entry = |way: Way, rcx: u64| {
         let table = way.table();
         let known = u64::from(field) == code_cache.tables_at + table && rcx < way.entries();
         known.then(|| code_cache.tables.load_u64((table + rcx * 8) as usize))
     };
-    let (to, sp) = match (code, code_cache.trans.state_map_entry(regs.rip)) {
+    let (to, sp) = match (code, code_cache.trans.state_map_entry(CacheAddr(regs.rip))) {
         ([CALL, a, b, c, d, ..], Some(StateMapEntry::Called { in_rcx: false })) => {
             let distance = i32::from_le_bytes([a, b, c, d]);
             (Some((regs.rip + 5).wrapping_add_signed(distance.into())), regs.rsp.wrapping_sub(8))
@@ -145,8 +147,8 @@ pub fn own_push(code_cache: &CodeCache, regs: &mut Regs) -> bool {
 }
 
 /// The registers that hold values of ours at `rip`, which is in the body of `block`.
-fn held(code_cache: &CodeCache, block: FragmentId, rip: u64) -> Option<[u8; 2]> {
+fn held(code_cache: &CodeCache, block: FragmentId, rip: CacheAddr) -> Option<[u8; 2]> {
     let b = code_cache.trans.block(block);
-    let at = rip - b.cache;
+    let at = rip.since(b.cache);
     (b.held != [NO_REG; 2] && (u64::from(b.held_from)..=u64::from(b.held_to)).contains(&at)).then_some(b.held)
 }

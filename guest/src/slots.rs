@@ -17,6 +17,7 @@ use grind_layout::shared_memory::SharedMemory;
 use grind_layout::{self as layout, SlotWord};
 use grind_trace::FirstLevel;
 use grind_trace::follow::{Calls, Frame, NO_CALL_EDGE, TOTALS, WINDOW};
+use grind_types::addr::CacheAddr;
 use grind_types::hash::Map;
 use nix::fcntl::{FallocateFlags, fallocate};
 
@@ -54,12 +55,12 @@ const MOST_LARGE: usize = 4;
 /// Words of a frame as emitted code has it.
 type FrameWords = [u64; (layout::FRAME / 8) as usize];
 
-fn frame_words(frame: &Frame, returns: &[u64], odd: u64) -> FrameWords {
+fn frame_words(frame: &Frame, returns: &[CacheAddr], odd: CacheAddr) -> FrameWords {
     let at =
-        if frame.call_edge == NO_CALL_EDGE { 0 } else { returns.get(frame.call_edge as usize).copied().unwrap_or(0) };
+        if frame.call_edge == NO_CALL_EDGE { 0 } else { returns.get(frame.call_edge as usize).map_or(0, |at| at.0) };
     let mut words = FrameWords::default();
     words[0] = frame.sp;
-    words[(layout::FRAME_RETURN / 8) as usize] = if at == 0 { odd } else { at };
+    words[(layout::FRAME_RETURN / 8) as usize] = if at == 0 { odd.0 } else { at };
     words[(layout::FRAME_CALL_EDGE / 8) as usize] = frame.call_edge.into();
     for (i, total) in frame.entered.into_iter().enumerate() {
         words[(layout::frame_entered(i) / 8) as usize] = total;
@@ -324,7 +325,7 @@ impl SlotPool {
 
     /// What emitted code knows of the calls of the thread on a slot. `shown`: what it knew the last time; `call_edges`: the call edges
     /// of frames, by where their returns are dealt with.
-    pub fn calls(&self, id: SlotId, shown: &[Frame], call_edges: &Map<u64, u32>) -> Calls {
+    pub fn calls(&self, id: SlotId, shown: &[Frame], call_edges: &Map<CacheAddr, u32>) -> Calls {
         let mut words = [0; 1 + TOTALS];
         self.read_words_at(id, u64::from(SlotWord::TopFrame.at()), &mut words);
         let [top, totals @ ..] = words;
@@ -334,8 +335,9 @@ impl SlotPool {
         // What is as it was: a frame that is the same has the same ones below it. Those that were pushed since are not below the
         // total at which the last of the others was; and none that only the sink can pop is one of them.
         let newest = shown.last().map_or(0, |frame| frame.entered[0]);
-        let call_edge =
-            |w: &FrameWords| call_edges.get(&w[(layout::FRAME_RETURN / 8) as usize]).copied().unwrap_or(NO_CALL_EDGE);
+        let call_edge = |w: &FrameWords| {
+            call_edges.get(&CacheAddr(w[(layout::FRAME_RETURN / 8) as usize])).copied().unwrap_or(NO_CALL_EDGE)
+        };
         let same = |w: &FrameWords, known: &Frame| {
             w[..2] == [known.sp, known.entered[0]] && (known.entered[0] < newest || call_edge(w) == NO_CALL_EDGE)
         };
@@ -379,7 +381,7 @@ impl SlotPool {
     }
 
     /// Lets emitted code go on with these calls. `returns`: where returns of call edges are dealt with; `odd`: where others are.
-    pub fn set_calls(&self, id: SlotId, calls: &Calls, returns: &[u64], odd: u64) {
+    pub fn set_calls(&self, id: SlotId, calls: &Calls, returns: &[CacheAddr], odd: CacheAddr) {
         // A stack pointer is never below the lowest one, so that the check of each bridge fails there.
         let sp = if calls.hides { 0 } else { u64::MAX };
         let bottom = Frame { sp, entered: [0; TOTALS], call_edge: NO_CALL_EDGE };

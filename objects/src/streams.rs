@@ -55,7 +55,8 @@ type Table = FxHashMap<Key, Kept>;
 pub(super) struct Streams {
     /// Bytes of a line of the first-level cache.
     line: u64,
-    threads: HashMap<Tid, Table>,
+    /// Those of others. (`None`: before any was named.)
+    threads: HashMap<Option<Tid>, Table>,
     /// The thread that records, and its streams.
     current: (Option<Tid>, Table),
     /// Of threads that have ended.
@@ -101,9 +102,9 @@ impl Streams {
     /// What is missed from here on is missed by this thread.
     pub(super) fn thread(&mut self, tid: Tid) {
         if self.current.0 != Some(tid) {
-            let table = self.threads.remove(&tid).unwrap_or_default();
+            let table = self.threads.remove(&Some(tid)).unwrap_or_default();
             let (before, table) = std::mem::replace(&mut self.current, (Some(tid), table));
-            if let Some(before) = before.filter(|_| !table.is_empty()) {
+            if !table.is_empty() {
                 self.threads.insert(before, table);
             }
         }
@@ -130,9 +131,14 @@ impl Streams {
     }
 
     pub(super) fn thread_ended(&mut self, tid: Tid) {
-        let table = match self.current.0 == Some(tid) {
+        self.end(Some(tid));
+    }
+
+    /// Puts what a thread has missed to what others have that have ended.
+    fn end(&mut self, thread: Option<Tid>) {
+        let table = match self.current.0 == thread {
             true => std::mem::take(&mut self.current.1),
-            false => self.threads.remove(&tid).unwrap_or_default(),
+            false => self.threads.remove(&thread).unwrap_or_default(),
         };
         let mut table: Vec<(Key, Kept)> = table.into_iter().collect();
         table.sort_unstable_by_key(|(key, _)| *key);
@@ -158,9 +164,9 @@ impl Streams {
     }
 
     pub(super) fn found(mut self) -> Found {
-        let mut threads: Vec<Tid> = self.threads.keys().copied().chain(self.current.0).collect();
+        let mut threads: Vec<Option<Tid>> = self.threads.keys().copied().chain([self.current.0]).collect();
         threads.sort_unstable();
-        threads.into_iter().for_each(|tid| self.thread_ended(tid));
+        threads.into_iter().for_each(|thread| self.end(thread));
         let stream = |(key, Kept { fold, place, size, misses, last_level })| Stream {
             key,
             size,

@@ -22,6 +22,7 @@ use grind_asm::{PUT_AWAY, R9_BACK, SYSCALL};
 use grind_layout::registers::{Gpr, StolenRegisters};
 use grind_layout::{self as layout, SlotWord};
 use grind_types::Tid;
+use grind_types::addr::CacheAddr;
 use nix::libc;
 use nix::sys::ptrace;
 use nix::unistd;
@@ -34,13 +35,13 @@ pub struct Home(Rc<RefCell<Kept>>);
 
 #[derive(Clone, Debug, Default)]
 struct Kept {
-    ranges: Vec<Range<u64>>,
+    ranges: Vec<Range<CacheAddr>>,
     stolen_registers: StolenRegisters,
 }
 
 impl Home {
     /// There is some here, too.
-    pub fn add(&self, range: Range<u64>) {
+    pub fn add(&self, range: Range<CacheAddr>) {
         self.0.borrow_mut().ranges.push(range);
     }
 
@@ -55,7 +56,7 @@ impl Home {
     }
 
     fn has(&self, at: u64) -> bool {
-        self.0.borrow().ranges.iter().any(|r| r.contains(&at))
+        self.0.borrow().ranges.iter().any(|r| r.contains(&CacheAddr(at)))
     }
 
     fn stolen_registers(&self) -> StolenRegisters {

@@ -1,5 +1,6 @@
 //! One vocabulary: the words of `docs/internals/index.md` are those of the code, and the names that they took the place of do
-//! not come back. Names are looked at in parts, `ibl_target` as `ibl` and `target`; comments and strings are not.
+//! not come back. Names are looked at in parts, `ibl_target` as `ibl` and `target`; comments and strings are not. What is called an id
+//! of a process or of a thread, or an address of the program or of its translations, is one by its type, too.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -112,6 +113,122 @@ fn names_below(part: &str) -> Vec<(PathBuf, BTreeSet<String>)> {
             (path, all)
         })
         .collect()
+}
+
+/// The crates that know of processes, besides those of the engine. (Libraries that know no more of them than a number are not
+/// among them: of names of files, of the protocol with a run, of models of caches.)
+const KNOW_PROCESSES: [&str; 4] = ["grind", "analysis", "objects", "names"];
+
+/// What addresses of the program or of the code cache are called.
+const ADDRESSES: [&str; 9] = ["pc", "next", "target", "go", "site", "root", "called", "cache", "guest"];
+
+/// The folders and files in which each of them says of which kind it is. (What finds and emits code has them from the decoder, and gives
+/// them to the encoder, as plain words; nor is anything else known of them there.)
+const KNOW_ADDRESSES: [&str; 6] = [
+    "guest/src",
+    "code-cache/src",
+    "engine/src",
+    "fragments/src/fragment_table.rs",
+    "fragments/src/fragment_table",
+    "fragments/src/orders.rs",
+];
+
+/// Where they are plain numbers all the same, and why.
+const PLAIN_ADDRESSES: [(&str, &str); 1] = [
+    // What is asked by who finds code.
+    ("code-cache/src/lib.rs", "pc"),
+];
+
+/// Whether this is what an id of a process or of a thread is called.
+fn names_an_id(name: &str) -> bool {
+    let name = name.trim_start_matches('_');
+    ["pid", "tid", "pids", "tids"].iter().any(|id| name == *id || name.ends_with(&format!("_{id}")))
+}
+
+fn names_an_address(name: &str) -> bool {
+    ADDRESSES.contains(&name.trim_start_matches('_'))
+}
+
+/// The fields, parameters and variables with such names that are declared to be of one of these types, or to hold some.
+fn declared(tokens: TokenStream, is_meant: fn(&str) -> bool, types: &[&str], found: &mut Vec<String>) {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let is = |token: Option<&TokenTree>, c: char| matches!(token, Some(TokenTree::Punct(p)) if p.as_char() == c);
+    for (at, token) in tokens.iter().enumerate() {
+        match token {
+            TokenTree::Group(group) => declared(group.stream(), is_meant, types, found),
+            TokenTree::Ident(name) if is_meant(&name.to_string()) => {
+                // (Two of them are a path's.)
+                if !is(tokens.get(at + 1), ':') || is(tokens.get(at + 2), ':') {
+                    continue;
+                }
+                let ends = |token: &TokenTree| matches!(token, TokenTree::Punct(p) if [',', ';', '=', '|'].contains(&p.as_char()));
+                let mut parts = BTreeSet::new();
+                names(tokens[at + 2..].iter().take_while(|token| !ends(token)).cloned().collect(), &mut parts);
+                if types.iter().any(|of| parts.contains(*of)) {
+                    found.push(name.to_string());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+const IDS: [&str; 3] = ["i32", "u32", "pid_t"];
+
+#[test]
+fn plain_ids_are_found() {
+    let found = |text: &str| {
+        let mut found = Vec::new();
+        declared(text.parse().expect("tokens"), names_an_id, &IDS, &mut found);
+        found
+    };
+    assert_eq!(found("fn f(pid: i32, _tid: &i32) {} struct S { child_pid: Option<i32>, tids: Vec<i32> }").len(), 4);
+    assert_eq!(found("let tid: u32 = 0; fn g() { let pid: libc::pid_t; }").len(), 2);
+    let none = "fn f(pid: Pid, n: i32, rapid: i32) -> i32 { pid::of(n); S { pid: n } } struct S { tid: Tid, n: i32 }";
+    assert!(found(none).is_empty(), "{:?}", found(none));
+}
+
+/// Where the sources below these folders declare plain numbers by such names, but for exceptions, all of which must be needed.
+fn plain(below: &[String], is_meant: fn(&str) -> bool, types: &[&str], exceptions: &[(&str, &str)]) -> Vec<String> {
+    let (mut wrong, mut needed) = (Vec::new(), BTreeSet::new());
+    for part in below {
+        let mut files = Vec::new();
+        match workspace().join(part) {
+            file if file.is_file() => files.push(file),
+            folder => sources(&folder, &mut files),
+        }
+        assert!(!files.is_empty(), "{part} has no sources");
+        for path in files {
+            let text = std::fs::read_to_string(&path).expect("a source");
+            let mut found = Vec::new();
+            let tokens = text.parse().unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+            declared(tokens, is_meant, types, &mut found);
+            let file = path.strip_prefix(workspace()).expect("a file of the workspace").display().to_string();
+            for name in found {
+                match exceptions.iter().find(|(f, n)| (*f, *n) == (file.as_str(), name.as_str())) {
+                    Some(exception) => drop(needed.insert(*exception)),
+                    None => wrong.push(format!("{file}: {name}")),
+                }
+            }
+        }
+    }
+    assert_eq!(needed.len(), exceptions.len(), "some are exceptions no longer");
+    wrong
+}
+
+/// A process and its first thread have one number, so that who takes one for the other may be right for years.
+#[test]
+fn ids_have_types() {
+    let crates = layers::ENGINE.iter().chain(&KNOW_PROCESSES).map(|krate| format!("{krate}/src")).collect::<Vec<_>>();
+    let wrong = plain(&crates, names_an_id, &IDS, &[]);
+    assert!(wrong.is_empty(), "say Pid or Tid:\n{}", wrong.join("\n"));
+}
+
+/// The program and its translations lie in one memory, and an address of the one is never one of the other.
+#[test]
+fn addresses_have_types() {
+    let wrong = plain(&KNOW_ADDRESSES.map(str::to_owned), names_an_address, &["u64"], &PLAIN_ADDRESSES);
+    assert!(wrong.is_empty(), "say GuestAddr or CacheAddr:\n{}", wrong.join("\n"));
 }
 
 #[test]

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use grind_layout as layout;
 pub use grind_layout::{TOTALS, WINDOW};
+use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::hash::{Map, Set};
 
 use crate::transfer::Transfer;
@@ -244,18 +245,18 @@ impl Names {
 #[derive(Clone, Debug, Default)]
 pub struct BridgeChain {
     /// Where bridges are, by their targets.
-    pub bridges: Vec<(u64, u64)>,
+    pub bridges: Vec<(GuestAddr, CacheAddr)>,
     /// Where the first one is, or the table's code.
-    pub head: u64,
+    pub head: CacheAddr,
     /// Where the stop is that asks the sink.
-    pub stop: u64,
+    pub stop: CacheAddr,
     /// The number of its table of targets, if it has one.
     pub table: Option<u32>,
 }
 
 impl BridgeChain {
     /// Where its newest bridge to `target` begins.
-    pub fn bridge(&self, target: u64) -> Option<u64> {
+    pub fn bridge(&self, target: GuestAddr) -> Option<CacheAddr> {
         self.bridges.iter().rev().find(|(to, _)| *to == target).map(|(_, at)| *at)
     }
 }
@@ -268,9 +269,9 @@ pub struct Book {
     call_context_ids: Map<CallContext, CallContextId>,
     call_edge_ids: Map<CallEdge, u32>,
     /// By call edge: where the code is that returns from it, in the present translations; 0 if there is none.
-    pub returns: Vec<u64>,
+    pub returns: Vec<CacheAddr>,
     /// The other way round, of all code that ever did: frames may last longer than what pushed them.
-    pub by_return: Map<u64, u32>,
+    pub by_return: Map<CacheAddr, u32>,
     /// Counters of calls and of inclusive costs: counter, call edge, and of which total if it is the latter.
     pub counters: Vec<(u32, u32, Option<u8>)>,
     /// Counters of jumps to where no frame is pushed, beside what is executed by the way: counter, site, call context, target.
@@ -280,9 +281,9 @@ pub struct Book {
     /// Counters that count for others of `exits`, too: counter, which one, and whether they are taken off there.
     pub deferred: Vec<(u32, u32, bool)>,
     /// By the field by which a site is left: what it leads to.
-    pub chains: Map<u64, BridgeChain>,
+    pub chains: Map<CacheAddr, BridgeChain>,
     /// By page: the fields of `chains` that lead there.
-    pub led: Map<u64, Vec<u64>>,
+    pub led: Map<u64, Vec<CacheAddr>>,
     /// What calls from other functions have come to lately, by their targets, where that was as it always is.
     met: Map<u64, Met>,
     /// What indirect jumps within a function have led to.
@@ -365,18 +366,18 @@ impl Book {
         let id = *self.call_edge_ids.entry(call_edge).or_insert(next);
         if id == next {
             self.names.call_edges.push(call_edge);
-            self.returns.push(0);
+            self.returns.push(CacheAddr(0));
         }
         id
     }
 
     /// Whether a bridge leads from the site that is left by `root` to `target`.
-    pub fn leads(&self, root: u64, target: u64) -> bool {
+    pub fn leads(&self, root: CacheAddr, target: GuestAddr) -> bool {
         self.bridge(root, target).is_some()
     }
 
     /// Where the newest one begins.
-    pub fn bridge(&self, root: u64, target: u64) -> Option<u64> {
+    pub fn bridge(&self, root: CacheAddr, target: GuestAddr) -> Option<CacheAddr> {
         self.chains.get(&root)?.bridge(target)
     }
 
@@ -433,7 +434,7 @@ impl Book {
 
     /// All translations, and their counters, are gone.
     pub fn flush(&mut self) {
-        self.returns.fill(0);
+        self.returns.fill(CacheAddr(0));
         self.by_return.clear();
         self.counters.clear();
         self.jumps.clear();

@@ -18,6 +18,12 @@ macro_rules! address {
                 Self(self.0.wrapping_add(n))
             }
 
+            /// The address `n` bytes before it (wrapping).
+            #[must_use]
+            pub const fn minus(self, n: u64) -> Self {
+                Self(self.0.wrapping_sub(n))
+            }
+
             /// Bytes from `from` to this address (wrapping).
             #[must_use]
             pub const fn since(self, from: Self) -> u64 {

@@ -14,6 +14,7 @@ use grind_guest::process::Interrupted;
 use grind_guest::recover::{self, CachePosition};
 use grind_ptrace::{Regs, Stopped};
 use grind_types::Tid;
+use grind_types::addr::CacheAddr;
 use nix::libc;
 
 use super::Dispatcher;
@@ -81,7 +82,7 @@ impl Dispatcher<'_> {
         let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return };
         let code_cache = code_cache.borrow();
         let call = regs.rip.wrapping_sub(SYSCALL_LEN);
-        if !code_cache.calls_at(call)
+        if !code_cache.calls_at(CacheAddr(call))
             || !matches!(recover::cache_position(&code_cache, regs.rip), CachePosition::Boundary(b) if b.after_call)
         {
             return;

@@ -7,6 +7,7 @@ use grind_fragments::fragment_table::Way;
 use grind_fragments::orders::{Entry, Pace};
 use grind_trace::follow::CallContextId;
 use grind_types::Tid;
+use grind_types::addr::GuestAddr;
 
 use grind_code_cache::CodeCache;
 use grind_ptrace::Memory;
@@ -16,7 +17,7 @@ use super::Dispatcher;
 impl Dispatcher<'_> {
     /// Thread `tid` has asked for the code at `pc`, in this way if by an indirect branch, and it is there. What it is likely to ask for
     /// next is translated and linked.
-    pub(super) fn look_ahead(&mut self, tid: Tid, pc: u64, way: Option<Way>) {
+    pub(super) fn look_ahead(&mut self, tid: Tid, pc: GuestAddr, way: Option<Way>) {
         // Where emitted code follows calls, code is that of a call context; a process has its own. Where an interpreter's frames are
         // told, what is known of its code comes first.
         let frames = self.settings.trace.calls.is_some_and(|calls| calls.frames);

@@ -3,6 +3,7 @@
 
 use grind_ptrace::{How, Regs, Stop, Stopped};
 use grind_types::Tid;
+use grind_types::addr::CacheAddr;
 use iced_x86::{Decoder, DecoderOptions, Register};
 use nix::libc;
 
@@ -22,11 +23,11 @@ impl Dispatcher<'_> {
         }
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return false };
         let code_cache = code_cache.borrow();
-        if !code_cache.is_cache(regs.rip) {
+        if !code_cache.is_cache(CacheAddr(regs.rip)) {
             return false;
         }
         let mut code = [0; 16];
-        code_cache.read_cache(regs.rip, &mut code);
+        code_cache.read_cache(CacheAddr(regs.rip), &mut code);
         // The guest's own accesses by gs run where the program has them, and r11 is not its own here.
         let ins = Decoder::with_ip(64, &code, regs.rip, DecoderOptions::NONE).decode();
         ins.segment_prefix() == Register::GS || ins.memory_base() == Register::R11

@@ -12,6 +12,7 @@ use grind_guest::recover::{self, CachePosition};
 use grind_guest::slots::{SlotId, SlotPool};
 use grind_ptrace::{self as tracee, Regs, Stop, Stopped, Wait};
 use grind_session::{ControlRequest, Exit, Instrumentation, Wanted};
+use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::subject;
 use grind_types::{Pid, Query, Tid};
 use nix::libc;
@@ -47,7 +48,7 @@ pub(super) enum Held {
         /// The thread.
         thread: Stopped,
         /// The program's address that it is at.
-        pc: u64,
+        pc: GuestAddr,
     },
 }
 
@@ -72,8 +73,8 @@ fn add(sum: &mut Vec<u64>, more: &[u64], how: impl Fn(u64, u64) -> u64) {
 /// Whether a thread is behind a breakpoint of ours, whose signal is still to come.
 pub(super) fn about_to_stop(code_cache: &CodeCache, regs: &Regs) -> bool {
     let at = regs.rip.wrapping_sub(1);
-    code_cache.stub_at(at).is_some()
-        || code_cache.cache_byte(at) == Some(0xcc) && code_cache.trans.dead_at(at).is_some()
+    code_cache.stub_at(CacheAddr(at)).is_some()
+        || code_cache.cache_byte(CacheAddr(at)) == Some(0xcc) && code_cache.trans.dead_at(CacheAddr(at)).is_some()
 }
 
 /// Whether a thread that was told to stop in the code cache has to be brought to the boundary of an instruction: not in a
@@ -222,7 +223,8 @@ impl Dispatcher<'_> {
             tracee::interrupt(t.tid());
         }
         let (t, regs) = self.step_to_boundary(t, regs)?;
-        (t.set_regs(&regs).is_ok() && t.set_sigmask(mask).is_ok()).then_some(Held::At { thread: t, pc: regs.rip })
+        (t.set_regs(&regs).is_ok() && t.set_sigmask(mask).is_ok())
+            .then_some(Held::At { thread: t, pc: GuestAddr(regs.rip) })
     }
 
     /// The question has been answered.

@@ -16,6 +16,7 @@ use grind_guest::slots::SlotPool;
 use grind_ptrace::maps::Region;
 use grind_ptrace::{self as tracee, Gadget, How, Memory, Stop, Stopped, Wait, is_sent};
 use grind_session::AtStart;
+use grind_types::addr::GuestAddr;
 use grind_types::subject;
 use grind_types::{EngineError, Pid, Tid};
 use nix::libc;
@@ -105,7 +106,7 @@ impl Dispatcher<'_> {
             // It stops again once it is ready.
             tracee::interrupt(tid);
         }
-        self.enter(t, regs.rip);
+        self.enter(t, GuestAddr(regs.rip));
     }
 }
 

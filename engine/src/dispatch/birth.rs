@@ -11,6 +11,7 @@ use grind_guest::stacks::Stacks;
 use grind_layout::SlotWord;
 use grind_ptrace::{self as tracee, How, Memory, Regs, Stopped};
 use grind_session::Notice;
+use grind_types::addr::GuestAddr;
 use grind_types::hash::Map;
 use grind_types::subject;
 use grind_types::{Pid, Tid};
@@ -237,7 +238,7 @@ impl Dispatcher<'_> {
             }
             let state = match self.begins_behind_int80(tid) {
                 Some(next) => {
-                    regs.rip = next;
+                    regs.rip = next.0;
                     regs.orig_rax = u64::MAX;
                     if t.set_regs(&regs).is_err() {
                         return;
@@ -254,7 +255,7 @@ impl Dispatcher<'_> {
                 return self.switch_on_the_way(t, state);
             }
             if state == State::Guest {
-                return self.enter(t, regs.rip);
+                return self.enter(t, GuestAddr(regs.rip));
             }
             if self.follows(tid) && self.process_of(tid).is_some_and(|p| !tid.leads(p.pid)) {
                 return self.enter_anew(t, regs);

@@ -7,6 +7,7 @@ use grind_guest::recover::{self, Boundary, CachePosition};
 use grind_layout::SlotWord;
 use grind_ptrace::{How, Regs, Stop, Stopped, register};
 use grind_types::Tid;
+use grind_types::addr::CacheAddr;
 use nix::libc;
 
 use super::{Dispatcher, trapflag};
@@ -55,7 +56,7 @@ impl Dispatcher<'_> {
     pub(super) fn at_boundary(&mut self, tid: Tid, b: &Boundary, regs: &mut Regs) {
         self.correct(tid, b, regs);
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
-        regs.rip = code_cache.borrow().trans.pc_of(b.block, b.executed);
+        regs.rip = code_cache.borrow().trans.pc_of(b.block, b.executed).0;
         for (r, word) in b.held.into_iter().flatten().zip([SlotWord::Held1, SlotWord::Held2]) {
             if r != NO_REG {
                 *register(regs, r) = self.slot_word(tid, word);
@@ -82,21 +83,21 @@ impl Dispatcher<'_> {
                     return Some((t, regs));
                 }
                 CachePosition::Stub(StubKind::Exit { target, .. }) => {
-                    regs.rip = target;
+                    regs.rip = target.0;
                     return Some((t, regs));
                 }
                 CachePosition::Stub(StubKind::IblMiss { way }) => {
-                    regs.rip = self.indirect_target(tid, &mut regs, way);
+                    regs.rip = self.indirect_target(tid, &mut regs, way).0;
                     return Some((t, regs));
                 }
                 CachePosition::Stub(kind @ (StubKind::Transfer { .. } | StubKind::Return { .. })) => {
-                    regs.rip = self.follow_on(tid, kind, &mut regs).target;
+                    regs.rip = self.follow_on(tid, kind, &mut regs).target.0;
                     return Some((t, regs));
                 }
                 CachePosition::Stub(_) | CachePosition::Elsewhere => return Some((t, regs)),
                 CachePosition::Between => {}
             }
-            let entry = code_cache.borrow().trans.state_map_entry(regs.rip);
+            let entry = code_cache.borrow().trans.state_map_entry(CacheAddr(regs.rip));
             if let Some(StateMapEntry::RepeatMissPath { site }) = entry
                 && regs.rax != 0
             {
@@ -104,7 +105,7 @@ impl Dispatcher<'_> {
                 self.finish_repeat(tid, site, &mut regs);
                 t.set_regs(&regs).ok()?;
             }
-            let stub = code_cache.borrow().stub_at(regs.rip);
+            let stub = code_cache.borrow().stub_at(CacheAddr(regs.rip));
             if let Some(
                 kind @ (StubKind::MissPath { .. }
                 | StubKind::SavedX87 { .. }
@@ -118,7 +119,7 @@ impl Dispatcher<'_> {
                 t.set_regs(&regs).ok()?;
                 continue;
             }
-            let pushes_flags = !trapflag::traps(&regs) && code_cache.borrow().pushes_flags_at(regs.rip);
+            let pushes_flags = !trapflag::traps(&regs) && code_cache.borrow().pushes_flags_at(CacheAddr(regs.rip));
             match t.resume_and_wait(How::Step, 0) {
                 Ok((next, Stop::Signal(libc::SIGTRAP))) => {
                     t = next;

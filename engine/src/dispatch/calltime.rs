@@ -16,22 +16,22 @@ use super::flush::makes_again;
 /// A system call that is being made.
 #[derive(Debug)]
 pub(super) struct Timed {
-    addr: u64,
+    addr: GuestAddr,
     /// When it began, and how much processor time the thread had used then.
     begun: Option<(Instant, u64)>,
 }
 
 impl Dispatcher<'_> {
     /// Thread `tid` is about to make the system call that ends at `next`; answers how it is to go on.
-    pub(super) fn time_call(&mut self, tid: Tid, next: u64) -> How {
+    pub(super) fn time_call(&mut self, tid: Tid, next: GuestAddr) -> How {
         if !self.process_of(tid).is_some_and(|p| p.code_cache.borrow().trace.settings.system_calls) {
             return How::Continue;
         }
         // The instruction has two bytes.
-        let addr = next.wrapping_sub(2);
+        let addr = next.minus(2);
         self.timed.insert(tid, Timed { addr, begun: None });
         if self.was_interrupted.is_none_or(|call| call.pc != addr) {
-            let call = SystemCall { addr: GuestAddr(addr), begins: true, ends: false, elapsed: 0, processor: 0 };
+            let call = SystemCall { addr, begins: true, ends: false, elapsed: 0, processor: 0 };
             self.tell(tid, |trace_channel, pid| trace_channel.system_call(pid, tid, call));
         }
         How::Syscall
@@ -62,7 +62,7 @@ impl Dispatcher<'_> {
         let Some(Timed { addr, begun: Some((start, used)) }) = self.timed.remove(&tid) else { return };
         let elapsed = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let processor = processor_time(tid).saturating_sub(used);
-        let call = SystemCall { addr: GuestAddr(addr), begins: false, ends: over, elapsed, processor };
+        let call = SystemCall { addr, begins: false, ends: over, elapsed, processor };
         self.tell(tid, |trace_channel, pid| trace_channel.system_call(pid, tid, call));
     }
 }

@@ -7,7 +7,7 @@ use grind_guest::process::{Process, State};
 use grind_ptrace::{Regs, Stopped};
 use grind_session::Instrumentation;
 use grind_types::Query;
-use grind_types::addr::GuestAddr;
+use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::subject;
 
 use super::flush::Reason;
@@ -25,7 +25,7 @@ const MAX_TEXT: usize = 1 << 16;
 
 impl Dispatcher<'_> {
     /// Serves the request that `t` makes. `next` is the program's address behind it, `rip` that behind its stub.
-    pub(super) fn client_request(&mut self, t: Stopped, mut regs: Regs, next: u64, rip: u64) {
+    pub(super) fn client_request(&mut self, t: Stopped, mut regs: Regs, next: GuestAddr, rip: CacheAddr) {
         let tid = t.tid();
         let Some(p) = self.process_of(tid) else { return };
         let pid = p.pid;
@@ -43,7 +43,7 @@ impl Dispatcher<'_> {
                 if a2 > 0 {
                     let Some(t) = self.own_code_cache(t) else { return };
                     if let Some((code_cache, _)) = self.code_cache_and_state(tid) {
-                        code_cache.borrow_mut().kill_range(a1, a1.saturating_add(a2));
+                        code_cache.borrow_mut().kill_range(GuestAddr(a1), GuestAddr(a1.saturating_add(a2)));
                     }
                     return go_on(t, regs, rip);
                 }
@@ -112,7 +112,7 @@ impl Dispatcher<'_> {
                     Request::CallgrindToggleCollect => {
                         self.toggle_collect(tid);
                         if self.follows(tid) {
-                            regs.rip = rip;
+                            regs.rip = rip.0;
                             return self.enter_anew(t, regs);
                         }
                     }
@@ -141,23 +141,23 @@ impl Dispatcher<'_> {
         go_on(t, regs, rip);
     }
 
-    fn instrument_and_go_on(&mut self, t: Stopped, mut regs: Regs, rip: u64, on: bool) {
+    fn instrument_and_go_on(&mut self, t: Stopped, mut regs: Regs, rip: CacheAddr, on: bool) {
         let tid = t.tid();
         regs.rdx = 0;
         if on && self.is_plain(tid) {
-            return self.record_from_here(t, Regs { rip, ..regs });
+            return self.record_from_here(t, Regs { rip: rip.0, ..regs });
         }
         let Some(t) = self.instrument(t, on) else { return };
         regs.gs_base = self.gs(tid);
         if self.follows(tid) {
-            regs.rip = rip;
+            regs.rip = rip.0;
             return self.enter_anew(t, regs);
         }
         go_on(t, regs, rip);
     }
 
     /// Functions of an object are skipped from here on. What is known of calls may be about them: everything begins anew.
-    fn skip_object(&mut self, t: Stopped, mut regs: Regs, rip: u64, path: Vec<u8>) {
+    fn skip_object(&mut self, t: Stopped, mut regs: Regs, rip: CacheAddr, path: Vec<u8>) {
         let tid = t.tid();
         let Some(t) = self.wait_for_turn(t) else { return };
         let Some(pid) = self.process_of(tid).map(|p| p.pid) else { return };
@@ -168,7 +168,7 @@ impl Dispatcher<'_> {
         if !self.follows(tid) || self.is_plain(tid) {
             return go_on(t, regs, rip);
         }
-        regs.rip = rip;
+        regs.rip = rip.0;
         if t.set_regs(&regs).is_err() {
             return;
         }
@@ -178,11 +178,11 @@ impl Dispatcher<'_> {
             self.park(t, State::Guest);
         } else if let Ok(pc) = t.rip() {
             // Its creator waits in translations that cannot be thrown away now (vfork).
-            self.enter(t, pc);
+            self.enter(t, GuestAddr(pc));
         }
     }
 
-    fn ask_and_go_on(&mut self, t: Stopped, regs: Regs, rip: u64, ask: Query) {
+    fn ask_and_go_on(&mut self, t: Stopped, regs: Regs, rip: CacheAddr, ask: Query) {
         let tid = t.tid();
         // Another thread has been first: this one comes up again when that has been dealt with.
         if let Some(t) = self.wait_for_turn(t)

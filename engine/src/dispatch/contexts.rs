@@ -16,6 +16,7 @@ use grind_layout::{self as layout, CONTEXT_DEPTH, CONTEXT_STACK, CONTEXT_TABLE, 
 use grind_ptrace::{self as tracee, How, Regs, Stopped};
 use grind_session::Notice;
 use grind_types::Tid;
+use grind_types::addr::CacheAddr;
 use nix::libc;
 
 use super::ask::{self, Uncollected};
@@ -155,7 +156,7 @@ impl Dispatcher<'_> {
     }
 
     /// Serves CG_PUSH_CONTEXT.
-    pub(super) fn push_context(&mut self, t: Stopped, regs: Regs, rip: u64, context: u64) {
+    pub(super) fn push_context(&mut self, t: Stopped, regs: Regs, rip: CacheAddr, context: u64) {
         if !self.settings.contexts {
             return super::go_on(t, regs, rip);
         }
@@ -188,7 +189,7 @@ impl Dispatcher<'_> {
     }
 
     /// Serves CG_POP_CONTEXT.
-    pub(super) fn pop_context(&mut self, t: Stopped, regs: Regs, rip: u64) {
+    pub(super) fn pop_context(&mut self, t: Stopped, regs: Regs, rip: CacheAddr) {
         if !self.settings.contexts {
             return super::go_on(t, regs, rip);
         }
@@ -238,12 +239,12 @@ impl Dispatcher<'_> {
     }
 
     /// Books what `t` does from here on to `context`, and what those do that follow it; `regs` are its registers.
-    fn change_context(&mut self, t: Stopped, regs: Regs, rip: u64, context: u64) {
+    fn change_context(&mut self, t: Stopped, regs: Regs, rip: CacheAddr, context: u64) {
         let tid = t.tid();
         let before = self.context(tid);
         let Some(t) = self.book_to(t, context) else { return };
         let mut regs = regs;
-        regs.rip = rip;
+        regs.rip = rip.0;
         regs.gs_base = self.gs(tid);
         if t.set_regs(&regs).is_err() {
             return;
@@ -449,8 +450,10 @@ impl Dispatcher<'_> {
     pub(super) fn request_is_elsewhere(&self, tid: Tid, regs: &mut Regs) -> bool {
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return false };
         let code_cache = code_cache.borrow();
-        let Some(StateMapEntry::Request { stub }) = code_cache.trans.state_map_entry(regs.rip) else { return false };
-        regs.rip = code_cache.trans.stubs[stub as usize].addr;
+        let Some(StateMapEntry::Request { stub }) = code_cache.trans.state_map_entry(CacheAddr(regs.rip)) else {
+            return false;
+        };
+        regs.rip = (code_cache.trans.stubs[stub as usize].addr).0;
         *tracee::register(regs, 1) = self.slot_word(tid, SlotWord::T1);
         true
     }

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use grind_fragments::fragment_table::FragmentId;
 use grind_guest::recover::Boundary;
 use grind_ptrace::{How, Stopped};
+use grind_types::addr::CacheAddr;
 use grind_types::subject;
 
 use super::Dispatcher;
@@ -14,7 +15,7 @@ use super::Dispatcher;
 impl Dispatcher<'_> {
     /// The thread got to a block whose guest code has changed or gone.
     /// `at` is where it would have entered it.
-    pub(super) fn dead_block(&mut self, t: Stopped, dead: FragmentId, at: u64) {
+    pub(super) fn dead_block(&mut self, t: Stopped, dead: FragmentId, at: CacheAddr) {
         let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return };
         let (pc, call_context) = {
             let s = code_cache.borrow();
@@ -42,7 +43,7 @@ impl Dispatcher<'_> {
             self.full = self.threads.get(&t.tid()).map(|th| th.pid);
         }
         let body = code_cache.borrow().trans.block(id).entry;
-        if t.set_rip(body).is_ok() {
+        if t.set_rip(body.0).is_ok() {
             let _ = t.resume(How::Continue, 0);
         }
     }

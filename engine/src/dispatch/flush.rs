@@ -11,6 +11,7 @@ use std::rc::Rc;
 use grind_guest::process::{Interrupted, State};
 use grind_guest::recover::{self, Boundary, CachePosition};
 use grind_ptrace::{self as tracee, How, Regs, Stop, Stopped};
+use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::subject;
 use grind_types::{Pid, Tid};
 use nix::libc;
@@ -207,11 +208,13 @@ impl Dispatcher<'_> {
                 CachePosition::Boundary(_) | CachePosition::Between => {}
             }
             // Nor are our own stops for it to get at; and the guest must neither miss a trap of its own nor see our trap flag.
-            let stops = code_cache.borrow().stub_at(regs.rip).is_some()
-                || code_cache.borrow().cache_byte(regs.rip) == Some(0xcc)
+            let stops = code_cache.borrow().stub_at(CacheAddr(regs.rip)).is_some()
+                || code_cache.borrow().cache_byte(CacheAddr(regs.rip)) == Some(0xcc)
                 || trapflag::traps(&regs)
-                || code_cache.borrow().pushes_flags_at(regs.rip);
-            if stops || code_cache.borrow().calls_at(regs.rip) || !masked && t.set_sigmask(mask | ASYNCHRONOUS).is_err()
+                || code_cache.borrow().pushes_flags_at(CacheAddr(regs.rip));
+            if stops
+                || code_cache.borrow().calls_at(CacheAddr(regs.rip))
+                || !masked && t.set_sigmask(mask | ASYNCHRONOUS).is_err()
             {
                 break;
             }
@@ -254,7 +257,7 @@ impl Dispatcher<'_> {
                 let executed = b.executed - u16::from(again.is_some());
                 self.at_boundary(tid, &Boundary { executed, ..b }, &mut regs);
                 if let Some(nr) = again {
-                    let call = Interrupted { at: 0, pc: regs.rip, result: left.0, nr: left.1 };
+                    let call = Interrupted { at: CacheAddr(0), pc: GuestAddr(regs.rip), result: left.0, nr: left.1 };
                     self.interrupted_by_us(tid, call);
                     regs.rax = nr;
                 }
@@ -384,10 +387,10 @@ impl Dispatcher<'_> {
                 State::Guest => {
                     if let Ok(rip) = thread.rip() {
                         let call = self.threads.get(&tid).and_then(|th| th.interrupted);
-                        if begins && call.is_some_and(|call| call.pc == rip) {
-                            self.call_has_counted(tid, rip);
+                        if begins && call.is_some_and(|call| call.pc == GuestAddr(rip)) {
+                            self.call_has_counted(tid, GuestAddr(rip));
                         }
-                        self.enter(thread, rip);
+                        self.enter(thread, GuestAddr(rip));
                     }
                 }
                 _ => {

@@ -18,6 +18,7 @@ use grind_layout::{self as layout, SlotWord};
 use grind_ptrace::{Regs, register};
 use grind_trace::Transfer;
 use grind_trace::follow::{CallContextId, Counts, FIRST, Outcome, StackEffect, TOTALS};
+use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::{Pid, Tid};
 use nix::libc;
 
@@ -29,7 +30,7 @@ use super::{Dispatcher, How, Stopped};
 /// What a transfer of control has led to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Followed {
-    pub(super) target: u64,
+    pub(super) target: GuestAddr,
     pub(super) call_context: CallContextId,
     outcome: Option<Outcome>,
 }
@@ -40,10 +41,12 @@ fn returns_to(
     code_cache: &RefCell<CodeCache>,
     call_context: CallContextId,
     outcome: &Outcome,
-) -> Option<(u64, CallContextId)> {
+) -> Option<(GuestAddr, CallContextId)> {
     match outcome.always {
-        Some(StackEffect::Push { returns_to, .. }) if returns_to != 0 && code_cache.borrow().executable(returns_to) => {
-            Some((returns_to, code_cache.borrow_mut().trans.follow.caller(call_context)))
+        Some(StackEffect::Push { returns_to, .. })
+            if returns_to != 0 && code_cache.borrow().executable(GuestAddr(returns_to)) =>
+        {
+            Some((GuestAddr(returns_to), code_cache.borrow_mut().trans.follow.caller(call_context)))
         }
         _ => None,
     }
@@ -147,7 +150,7 @@ impl Dispatcher<'_> {
     }
 
     /// Whom code at `pc` counts for that `tid` is about to run.
-    pub(super) fn call_context(&mut self, tid: Tid, pc: u64) -> CallContextId {
+    pub(super) fn call_context(&mut self, tid: Tid, pc: GuestAddr) -> CallContextId {
         if !self.follows(tid) {
             return CallContextId::NONE;
         }
@@ -158,26 +161,26 @@ impl Dispatcher<'_> {
         };
         let call_context = {
             let code_cache = p.code_cache.borrow();
-            trace_channel.ask(|sink| sink.runs(p.pid, tid, &code_cache.trans.follow, pc))
+            trace_channel.ask(|sink| sink.runs(p.pid, tid, &code_cache.trans.follow, pc.0))
         };
         self.push_stack(tid, None);
         call_context.map_or(CallContextId::NONE, |s| p.code_cache.borrow_mut().trans.follow.call_context(s))
     }
 
     /// The instruction at `pc`, which `tid` is about to execute, has been executed before as far as its counts are concerned.
-    pub(super) fn has_counted(&mut self, tid: Tid, pc: u64) {
+    pub(super) fn has_counted(&mut self, tid: Tid, pc: GuestAddr) {
         self.know_map(tid, pc);
         self.pull_stack(tid);
         if let (Some(trace_channel), Some(p)) = (&self.trace_channel, self.process_of(tid)) {
             let _ = trace_channel.ask(|sink| {
-                sink.has_counted(p.pid, tid, pc);
+                sink.has_counted(p.pid, tid, pc.0);
                 Some(())
             });
         }
     }
 
     /// Sees to it that the sink knows what is mapped at `pc`, and the driver that code there may be new.
-    fn know_map(&mut self, tid: Tid, pc: u64) {
+    fn know_map(&mut self, tid: Tid, pc: GuestAddr) {
         let Some(code_cache) = self.process_of(tid).map(|p| p.code_cache.clone()) else { return };
         let unknown = !code_cache.borrow().executable(pc);
         if unknown {
@@ -197,7 +200,7 @@ impl Dispatcher<'_> {
             && let Some(t) = self.leave_cache(t, regs)
             && let Ok(rip) = t.rip()
         {
-            self.enter(t, rip);
+            self.enter(t, GuestAddr(rip));
         }
     }
 
@@ -210,7 +213,7 @@ impl Dispatcher<'_> {
             && !self.decided.contains_key(&tid)
             && let Some(bridge) = self.has_met(tid, kind, self.target_of(tid, self.transfer(tid, told)))
         {
-            if t.set_rip(bridge).is_ok() {
+            if t.set_rip(bridge.0).is_ok() {
                 let _ = t.resume(How::Continue, 0);
             }
             return;
@@ -246,14 +249,14 @@ impl Dispatcher<'_> {
             _ => Some(t),
         };
         let Some(t) = t else { return };
-        regs.rip = code_cache.borrow().trans.block(id).entry;
+        regs.rip = code_cache.borrow().trans.block(id).entry.0;
         if t.set_regs(&regs).is_ok() {
             let _ = t.resume(How::Continue, 0);
         }
     }
 
     /// The same for a thread that asks, and waits for an answer: where it goes on. `None`: that takes a stop, which follows.
-    pub(super) fn follow_asked(&mut self, tid: Tid, kind: StubKind) -> Option<u64> {
+    pub(super) fn follow_asked(&mut self, tid: Tid, kind: StubKind) -> Option<CacheAddr> {
         let began = Instant::now();
         let (code_cache, _) = self.code_cache_and_state(tid)?;
         let StubKind::Transfer { told, .. } = kind else { return None };
@@ -294,7 +297,7 @@ impl Dispatcher<'_> {
 
     /// Where a bridge to `target` begins that is built without asking the sink, if the sink has met such a transfer elsewhere. The
     /// thread goes through that, so nothing has to be told.
-    fn has_met(&mut self, tid: Tid, kind: StubKind, target: u64) -> Option<u64> {
+    fn has_met(&mut self, tid: Tid, kind: StubKind, target: GuestAddr) -> Option<CacheAddr> {
         let StubKind::Transfer { told, call_context, root } = kind else { return None };
         let shared = self.process_of(tid)?.code_cache.clone();
         let (id, outcome) = {
@@ -322,7 +325,7 @@ impl Dispatcher<'_> {
     }
 
     /// Whether code at `pc` can be translated without a stop of `tid`, if it can be read.
-    fn can_translate(&self, tid: Tid, pc: u64) -> bool {
+    fn can_translate(&self, tid: Tid, pc: GuestAddr) -> bool {
         self.process_of(tid).is_some_and(|p| {
             let code_cache = p.code_cache.borrow();
             !code_cache.is_full() && code_cache.is_ordinary(pc)
@@ -330,7 +333,7 @@ impl Dispatcher<'_> {
     }
 
     /// The translation at `pc`, where that is so.
-    fn translation_asked(&mut self, tid: Tid, pc: u64, call_context: CallContextId) -> Option<FragmentId> {
+    fn translation_asked(&mut self, tid: Tid, pc: GuestAddr, call_context: CallContextId) -> Option<FragmentId> {
         let p = self.process_of(tid)?;
         let code_cache = p.code_cache.clone();
         let known = code_cache.borrow().trans.lookup(pc, call_context);
@@ -359,7 +362,13 @@ impl Dispatcher<'_> {
     }
 
     /// Lets emitted code do from now on what `outcome` says of the transfer by `site` to `target`, whose translation is `id`.
-    fn bridge(&mut self, tid: Tid, site: (u32, CallContextId, u64), (target, id): (u64, FragmentId), outcome: Outcome) {
+    fn bridge(
+        &mut self,
+        tid: Tid,
+        site: (u32, CallContextId, CacheAddr),
+        (target, id): (GuestAddr, FragmentId),
+        outcome: Outcome,
+    ) {
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
         if code_cache.borrow().trans.block(id).dead {
             return;
@@ -367,7 +376,7 @@ impl Dispatcher<'_> {
         let made = code_cache.borrow_mut().build_bridge(site, target, id, outcome);
         let how = code_cache.borrow().told_transfer(site.0);
         let by_caller = self.settings.trace.calls.is_some_and(|calls| calls.by_caller);
-        code_cache.borrow_mut().trans.follow.meet(how, target, &outcome, by_caller);
+        code_cache.borrow_mut().trans.follow.meet(how, target.0, &outcome, by_caller);
         if made.is_some() {
             self.push_stack(tid, made);
         }
@@ -378,11 +387,11 @@ impl Dispatcher<'_> {
     }
 
     /// Where a transfer of `tid` leads that is no return.
-    fn target_of(&self, tid: Tid, how: Option<Transfer>) -> u64 {
+    fn target_of(&self, tid: Tid, how: Option<Transfer>) -> GuestAddr {
         match how {
-            Some(Transfer::CallIndirect | Transfer::JumpIndirect) => self.slot_word(tid, layout::TARGET),
-            Some(Transfer::Call(to) | Transfer::Jump(to) | Transfer::Taken(to) | Transfer::Onward(to)) => to.0,
-            Some(Transfer::Return) | None => 0,
+            Some(Transfer::CallIndirect | Transfer::JumpIndirect) => GuestAddr(self.slot_word(tid, layout::TARGET)),
+            Some(Transfer::Call(to) | Transfer::Jump(to) | Transfer::Taken(to) | Transfer::Onward(to)) => to,
+            Some(Transfer::Return) | None => GuestAddr(0),
         }
     }
 
@@ -404,9 +413,9 @@ impl Dispatcher<'_> {
                     memory.flatten().unwrap_or(0)
                 };
                 regs.rcx = self.slot_word(tid, SlotWord::Rcx);
-                (self.slot_word(tid, SlotWord::Returning) as u32, target)
+                (self.slot_word(tid, SlotWord::Returning) as u32, GuestAddr(target))
             }
-            _ => (0, 0),
+            _ => (0, GuestAddr(0)),
         };
         match self.decided.remove(&tid) {
             Some(followed) => followed,
@@ -415,14 +424,14 @@ impl Dispatcher<'_> {
     }
 
     /// Has the sink decide on a transfer to `target` with this stack pointer.
-    fn decide(&mut self, tid: Tid, kind: StubKind, (told, target): (u32, u64), sp: u64) -> Followed {
+    fn decide(&mut self, tid: Tid, kind: StubKind, (told, target): (u32, GuestAddr), sp: u64) -> Followed {
         let none = Followed { target, call_context: CallContextId::NONE, outcome: None };
         self.know_map(tid, target);
         self.pull_stack(tid);
         let (Some(trace_channel), Some(p)) = (&self.trace_channel, self.process_of(tid)) else { return none };
         let outcome = {
             let code_cache = p.code_cache.borrow();
-            trace_channel.ask(|sink| sink.transfer(p.pid, tid, &code_cache.trans.follow, told, target, sp))
+            trace_channel.ask(|sink| sink.transfer(p.pid, tid, &code_cache.trans.follow, told, target.0, sp))
         };
         self.push_stack(tid, None);
         let Some(outcome) = outcome else { return none };
@@ -507,7 +516,7 @@ impl Dispatcher<'_> {
             if get(site.counter) != 0 {
                 let call_context = trans.block(site.block).call_context;
                 collected = collected.wrapping_add(get(site.counter));
-                counts.repeated.push((trans.pc_of(site.block, site.index), call_context, get(site.counter)));
+                counts.repeated.push((trans.pc_of(site.block, site.index).0, call_context, get(site.counter)));
             }
         }
         for &(counter, call_edge, total) in &trans.follow.counters {

@@ -9,6 +9,7 @@
 use grind_fragments::fragment_table::StubKind;
 use grind_ptrace::{Stopped, register};
 use grind_trace::frames::FrameRecord;
+use grind_types::addr::GuestAddr;
 use grind_types::frames::FrameHook;
 
 use super::Dispatcher;
@@ -24,7 +25,7 @@ impl Dispatcher<'_> {
     }
 
     /// `t` is about to execute the instruction at `pc`, where a hook is. Does what emitted code does there.
-    pub(super) fn framed_code(&mut self, t: &Stopped, pc: u64) {
+    pub(super) fn framed_code(&mut self, t: &Stopped, pc: GuestAddr) {
         let tid = t.tid();
         let Ok(mut regs) = t.regs() else { return };
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
@@ -33,8 +34,8 @@ impl Dispatcher<'_> {
         let (entered, frame, offset) = match hook {
             FrameHook::Gone { code } => {
                 let address = *register(&mut regs, code);
-                if code_cache.borrow().knows_code(address) {
-                    code_cache.borrow().know_code(address, false);
+                if code_cache.borrow().knows_code(GuestAddr(address)) {
+                    code_cache.borrow().know_code(GuestAddr(address), false);
                 }
                 return;
             }
@@ -54,10 +55,10 @@ impl Dispatcher<'_> {
             announce(trace_channel, &mut code_cache.borrow_mut());
             trace_channel.frame_code(pid, code, function);
         }
-        code_cache.borrow().know_code(code, true);
+        code_cache.borrow().know_code(GuestAddr(code), true);
         let recording = self.process_of(tid).zip(self.threads.get(&tid));
         if recording.is_some_and(|(p, th)| th.counted_slot(p.counting) == Some(slot)) {
-            let record = FrameRecord { entered, frame, code, sp: regs.rsp, pc };
+            let record = FrameRecord { entered, frame, code, sp: regs.rsp, pc: pc.0 };
             self.append(tid, slot, &record.words());
         }
     }

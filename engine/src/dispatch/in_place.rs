@@ -10,6 +10,7 @@ use grind_guest::process::State;
 use grind_layout::SlotWord;
 use grind_ptrace::{self as tracee, How, Regs, Stopped, is_sent};
 use grind_types::Tid;
+use grind_types::addr::GuestAddr;
 use nix::libc;
 
 use super::Dispatcher;
@@ -18,7 +19,7 @@ use super::kinds::{ASYNCHRONOUS, fault_pending};
 /// A step in an instruction's original place, as [`State::InPlace`] has it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
-    pub(super) pc: u64,
+    pub(super) pc: GuestAddr,
     pub(super) block: FragmentId,
     pub(super) executed: u16,
     pub(super) mask: u64,
@@ -27,11 +28,18 @@ pub(super) struct Step {
 impl Dispatcher<'_> {
     /// Lets one instruction run where the program has it: the last of the first `executed` instructions of `block` (`None`:
     /// of all), which have been counted.
-    pub(super) fn in_place(&mut self, t: Stopped, mut regs: Regs, pc: u64, block: FragmentId, executed: Option<u16>) {
+    pub(super) fn in_place(
+        &mut self,
+        t: Stopped,
+        mut regs: Regs,
+        pc: GuestAddr,
+        block: FragmentId,
+        executed: Option<u16>,
+    ) {
         let tid = t.tid();
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
         let executed = executed.unwrap_or_else(|| code_cache.borrow().trans.block(block).n);
-        regs.rip = pc;
+        regs.rip = pc.0;
         regs.gs_base = self.slot_word(tid, SlotWord::GuestGs);
         let Ok(mask) = t.sigmask() else { return };
         if t.set_regs(&regs).is_ok() && t.set_sigmask(mask | ASYNCHRONOUS).is_ok() {
@@ -47,7 +55,7 @@ impl Dispatcher<'_> {
         let sent = is_sent(&info) && signal != libc::SIGSTOP;
         if sent {
             tracee::keep(tid, info);
-            if regs.rip == step.pc {
+            if regs.rip == step.pc.0 {
                 let _ = t.resume(How::Step, 0);
                 return;
             }
@@ -60,7 +68,7 @@ impl Dispatcher<'_> {
         }
         if sent || signal == libc::SIGTRAP {
             // A step that went nowhere (a jump to itself, a repeated instruction) goes on from there.
-            return self.enter(t, regs.rip);
+            return self.enter(t, GuestAddr(regs.rip));
         }
         if signal == libc::SIGSEGV && self.write_to_code(&t, &info) {
             // It writes to a second page that was protected: once more.
@@ -78,7 +86,7 @@ impl Dispatcher<'_> {
         let State::InPlace { pc, block, executed, mask } = state else { return state };
         let tid = t.tid();
         let Ok(mut regs) = t.regs() else { return state };
-        if regs.rip != pc || fault_pending(tid) {
+        if regs.rip != pc.0 || fault_pending(tid) {
             return state;
         }
         regs.gs_base = self.gs(tid);

@@ -11,6 +11,7 @@ use grind_fragments::fragment_table::FragmentId;
 use grind_guest::process::State;
 use grind_ptrace::{self as tracee, How, Memory, Regs, Stopped, is_sent};
 use grind_types::Tid;
+use grind_types::addr::{CacheAddr, GuestAddr};
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use nix::libc;
 
@@ -66,8 +67,8 @@ mod nr {
 /// A call that a thread is making.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call {
-    pc: u64,
-    next: u64,
+    pc: GuestAddr,
+    next: GuestAddr,
     /// The block that the instruction is the last one of.
     block: FragmentId,
     nr: u32,
@@ -138,16 +139,16 @@ impl Call {
 }
 
 /// Whether the instruction between these addresses is `int 0x80`.
-pub(super) fn is_at(memory: &Memory, pc: u64, next: u64) -> bool {
-    let mut bytes = vec![0; next.wrapping_sub(pc).min(15) as usize];
-    let read = memory.read(pc, &mut bytes);
-    let ins = Decoder::with_ip(64, &bytes[..read], pc, DecoderOptions::NONE).decode();
+pub(super) fn is_at(memory: &Memory, pc: GuestAddr, next: GuestAddr) -> bool {
+    let mut bytes = vec![0; next.since(pc).min(15) as usize];
+    let read = memory.read(pc.0, &mut bytes);
+    let ins = Decoder::with_ip(64, &bytes[..read], pc.0, DecoderOptions::NONE).decode();
     ins.mnemonic() == Mnemonic::Int && ins.immediate8() == 0x80
 }
 
 impl Dispatcher<'_> {
     /// `t` is before the `int 0x80` at `pc`, which ends `block` and has been counted; `regs` are the guest's.
-    pub(super) fn int80(&mut self, t: Stopped, mut regs: Regs, pc: u64, next: u64, block: FragmentId) {
+    pub(super) fn int80(&mut self, t: Stopped, mut regs: Regs, pc: GuestAddr, next: GuestAddr, block: FragmentId) {
         let tid = t.tid();
         let args = [regs.rbx, regs.rcx, regs.rdx, regs.rsi, regs.rdi, regs.rbp].map(|r| u64::from(r as u32));
         let mut call = Call { pc, next, block, nr: regs.rax as u32, args, mapping: None, follow: false };
@@ -198,7 +199,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    fn int80_answered(&mut self, t: Stopped, mut regs: Regs, next: u64, errno: i32) {
+    fn int80_answered(&mut self, t: Stopped, mut regs: Regs, next: GuestAddr, errno: i32) {
         regs.rax = -i64::from(errno) as u64;
         if t.set_regs(&regs).is_ok() {
             self.enter(t, next);
@@ -236,7 +237,7 @@ impl Dispatcher<'_> {
         // The kernel gives the call its result, or has it made again, behind the handler.
         if let Some(t) = self.leave_int80(t, false)
             && let Ok(now) = t.rip()
-            && t.set_siginfo(&called_from(info, at + LEN, now)).is_ok()
+            && t.set_siginfo(&called_from(info, CacheAddr(at + LEN), GuestAddr(now))).is_ok()
         {
             self.deliver(t, signal);
         }
@@ -250,7 +251,7 @@ impl Dispatcher<'_> {
         let protects = self.code_cache_and_state(tid).is_some_and(|(s, _)| s.borrow().protects());
         if regs.rax as i64 == -i64::from(libc::EFAULT) && protects {
             // As after `syscall`: it may be because of pages that the engine has protected.
-            let Some(t) = self.open_range(t, 0, u64::MAX) else { return };
+            let Some(t) = self.open_range(t, GuestAddr(0), GuestAddr(u64::MAX)) else { return };
             regs.rax = call.nr.into();
             return self.make_int80(t, regs);
         }
@@ -258,7 +259,7 @@ impl Dispatcher<'_> {
             Some(t) => t,
             None => return,
         };
-        regs.rip = call.next;
+        regs.rip = call.next.0;
         regs.orig_rax = u64::MAX;
         if t.set_regs(&regs).is_ok() {
             self.enter(t, call.next);
@@ -292,14 +293,14 @@ impl Dispatcher<'_> {
                 Some(Restart::Same) => regs.rax = regs.orig_rax,
                 None => {}
             }
-            regs.rip = call.pc;
+            regs.rip = call.pc.0;
             regs.orig_rax = u64::MAX;
             self.other_calls.remove(&tid);
             let executed = self.process_of(tid)?.code_cache.borrow().trans.block(call.block).n;
             self.uncount_last(tid, call.block, executed);
             t
         } else {
-            regs.rip = call.next;
+            regs.rip = call.next.0;
             self.int80_done(t, &call, &regs)?
         };
         t.set_regs(&regs).ok()?;
@@ -348,7 +349,7 @@ impl Dispatcher<'_> {
     }
 
     /// Where a thread that such a call has created begins, if one has.
-    pub(super) fn begins_behind_int80(&mut self, tid: Tid) -> Option<u64> {
+    pub(super) fn begins_behind_int80(&mut self, tid: Tid) -> Option<GuestAddr> {
         self.other_calls.remove(&tid).map(|call| call.next)
     }
 }

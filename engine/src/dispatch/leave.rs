@@ -13,6 +13,7 @@ use grind_layout::SlotWord;
 use grind_ptrace::{self as tracee, Stopped, maps};
 use grind_session::Exit;
 use grind_types::Pid;
+use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::subject;
 use nix::libc;
 
@@ -53,7 +54,7 @@ impl Dispatcher<'_> {
         }
         // It may write to its own code again.
         if let Some(t) = threads.pop() {
-            threads.extend(self.open_range(t, 0, u64::MAX));
+            threads.extend(self.open_range(t, GuestAddr(0), GuestAddr(u64::MAX)));
         }
         for t in &threads {
             let tid = t.tid();
@@ -99,7 +100,7 @@ impl Dispatcher<'_> {
         let Some(p) = pids.first().and_then(|pid| self.processes.get(pid)) else { return threads };
         let Some(Ok(regions)) = threads.first().map(|t| maps::read(t.tid())) else { return threads };
         let code_cache = p.code_cache.borrow();
-        let theirs: Vec<_> = regions.into_iter().filter(|r| !code_cache.is_cache(r.start)).collect();
+        let theirs: Vec<_> = regions.into_iter().filter(|r| !code_cache.is_cache(CacheAddr(r.start))).collect();
         let Some(gadget) = syscall_in(&p.memory, &theirs) else { return threads };
         let mut living = Vec::new();
         let mut cleared = false;

@@ -19,6 +19,7 @@ use grind_guest::stacks::Stacks;
 use grind_isa::cpuid;
 use grind_ptrace::{self as tracee, Gadget, How, Memory, Stop, Stopped};
 use grind_session::{AtStart, ContextCounts, Exit, FirstProcess, Notice, ProcessReport};
+use grind_types::addr::GuestAddr;
 use grind_types::hash::Map;
 use grind_types::subject;
 use grind_types::{Module, Pid, Tid};
@@ -84,7 +85,7 @@ impl Dispatcher<'_> {
                         if let Some(t) = self.ready_trace(t)
                             && let Ok(rip) = t.rip()
                         {
-                            self.enter(t, rip);
+                            self.enter(t, GuestAddr(rip));
                         }
                     }
                     _ => {
@@ -193,7 +194,7 @@ impl Dispatcher<'_> {
         if t.set_regs(&regs).is_ok()
             && let Some(t) = self.ready_trace(t)
         {
-            self.enter(t, entry);
+            self.enter(t, GuestAddr(entry));
         }
     }
 

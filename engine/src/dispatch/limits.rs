@@ -9,6 +9,7 @@ use grind_layout as layout;
 use grind_ptrace::maps;
 use grind_ptrace::{How, Regs, Stopped};
 use grind_types::Pid;
+use grind_types::addr::{CacheAddr, GuestAddr};
 use nix::libc;
 
 use super::Dispatcher;
@@ -52,7 +53,15 @@ fn set(pid: Pid, [soft, hard]: Limits) {
 
 impl Dispatcher<'_> {
     /// `getrlimit`, `setrlimit` and `prlimit`.
-    pub(super) fn limit_call(&mut self, t: Stopped, regs: Regs, nr: i64, args: [u64; 6], go: u64, next: u64) {
+    pub(super) fn limit_call(
+        &mut self,
+        t: Stopped,
+        regs: Regs,
+        nr: i64,
+        args: [u64; 6],
+        go: CacheAddr,
+        next: GuestAddr,
+    ) {
         let tid = t.tid();
         let Some(p) = self.process_of(tid) else { return };
         let pid = p.pid;
@@ -125,7 +134,7 @@ impl Dispatcher<'_> {
     }
 
     /// `mlockall` with MCL_CURRENT.
-    pub(super) fn lock_all(&mut self, t: Stopped, regs: Regs, flags: u64, go: u64, next: u64) {
+    pub(super) fn lock_all(&mut self, t: Stopped, regs: Regs, flags: u64, go: CacheAddr, next: GuestAddr) {
         const CURRENT: u64 = libc::MCL_CURRENT as u64;
         const ONFAULT: u64 = libc::MCL_ONFAULT as u64;
         let tid = t.tid();
@@ -139,7 +148,7 @@ impl Dispatcher<'_> {
             let s = p.code_cache.borrow();
             at.wrapping_sub(slots.0) < slots.1
                 || at.wrapping_sub(s.tables_at) < layout::TABLES_SIZE
-                || s.chunks.iter().any(|c| at.wrapping_sub(c.guest) < layout::CHUNK_SIZE)
+                || s.chunks.iter().any(|c| at.wrapping_sub(c.guest.0) < layout::CHUNK_SIZE)
         };
         let kernels = |name: &[u8]| name.starts_with(b"[v");
         let theirs: Vec<_> = regions.iter().filter(|r| !own(r.start) && !kernels(&r.name)).collect();

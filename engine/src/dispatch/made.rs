@@ -7,13 +7,14 @@ use std::cell::RefCell;
 
 use grind_code_cache::CodeCache;
 use grind_types::Tid;
+use grind_types::addr::GuestAddr;
 
 use super::Dispatcher;
 use super::announce::announce;
 
 impl Dispatcher<'_> {
     /// Code at `pc` is about to be translated for thread `tid`, which waits, or is about to be gone to.
-    pub(super) fn note_made(&mut self, tid: Tid, code_cache: &RefCell<CodeCache>, pc: u64) {
+    pub(super) fn note_made(&mut self, tid: Tid, code_cache: &RefCell<CodeCache>, pc: GuestAddr) {
         if code_cache.borrow().is_made(pc) {
             self.note_moment(tid, code_cache);
         }

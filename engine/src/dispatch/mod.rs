@@ -70,6 +70,7 @@ use grind_session::trace_channel::TraceChannel;
 use grind_session::{Exit, FirstProcess, Notice, Program, Session, Settings};
 use grind_trace::Sink;
 use grind_trace::follow::CallContextId;
+use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::fault;
 use grind_types::hash::Map;
 use grind_types::subject;
@@ -377,10 +378,10 @@ impl Dispatcher<'_> {
         let tid = t.tid();
         let Some((code_cache, state)) = self.code_cache_and_state(tid) else { return };
         let at = rip.wrapping_sub(1);
-        let stub = code_cache.borrow().stub_at(at);
+        let stub = code_cache.borrow().stub_at(CacheAddr(at));
         let dead = {
             let s = code_cache.borrow();
-            (s.cache_byte(at) == Some(0xcc)).then(|| s.trans.dead_at(at)).flatten()
+            (s.cache_byte(CacheAddr(at)) == Some(0xcc)).then(|| s.trans.dead_at(CacheAddr(at))).flatten()
         };
         let Ok(info) = t.siginfo() else { return };
         if is_sent(&info) {
@@ -389,9 +390,9 @@ impl Dispatcher<'_> {
                 return;
             }
         } else if let Some(kind) = stub {
-            return self.stub(t, kind, at + STUB_LEN);
+            return self.stub(t, kind, CacheAddr(at + STUB_LEN));
         } else if let Some(dead) = dead {
-            return self.dead_block(t, dead, at);
+            return self.dead_block(t, dead, CacheAddr(at));
         }
         if self.withhold_trap(&t) {
             let _ = t.resume(How::Continue, 0);
@@ -440,7 +441,7 @@ impl Dispatcher<'_> {
     }
 
     /// A stop at a stub; `rip` is the address behind the stub.
-    fn stub(&mut self, t: Stopped, kind: StubKind, rip: u64) {
+    fn stub(&mut self, t: Stopped, kind: StubKind, rip: CacheAddr) {
         log::trace!(target: subject::DISPATCH, "thread {}: {kind:?}", t.tid());
         let kind = match kind {
             StubKind::Asked => {
@@ -461,7 +462,7 @@ impl Dispatcher<'_> {
                         let body = code_cache.borrow().trans.block(id).entry;
                         code_cache.borrow_mut().link(site, id);
                         self.look_ahead(t.tid(), target, None);
-                        if t.set_rip(body).is_ok() {
+                        if t.set_rip(body.0).is_ok() {
                             let _ = t.resume(How::Continue, 0);
                         }
                     }
@@ -478,7 +479,7 @@ impl Dispatcher<'_> {
                     let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return };
                     code_cache.borrow_mut().add_ibl_target(id, way);
                     self.look_ahead(t.tid(), target, Some(way));
-                    regs.rip = code_cache.borrow().trans.block(id).entry;
+                    regs.rip = code_cache.borrow().trans.block(id).entry.0;
                     if t.set_regs(&regs).is_ok() {
                         let _ = t.resume(How::Continue, 0);
                     }
@@ -498,7 +499,7 @@ impl Dispatcher<'_> {
             | StubKind::Framed { .. } => {
                 let Some(t) = self.ready_to_serve(t, kind) else { return };
                 self.serve_within(&t, kind);
-                if t.set_rip(rip).is_ok() {
+                if t.set_rip(rip.0).is_ok() {
                     let _ = t.resume(How::Continue, 0);
                 }
             }
@@ -506,32 +507,32 @@ impl Dispatcher<'_> {
     }
 
     /// Where an indirect branch leads that has not found an IBL target; makes the registers the guest's.
-    fn indirect_target(&self, tid: Tid, regs: &mut Regs, way: Way) -> u64 {
+    fn indirect_target(&self, tid: Tid, regs: &mut Regs, way: Way) -> GuestAddr {
         regs.rcx = self.slot_word(tid, SlotWord::Rcx);
         match way {
-            Way::Jump | Way::Call => self.slot_word(tid, TARGET),
-            Way::Return | Way::Paired => {
-                self.process_of(tid).and_then(|p| p.memory.word(regs.rsp.wrapping_sub(8))).unwrap_or_default()
-            }
+            Way::Jump | Way::Call => GuestAddr(self.slot_word(tid, TARGET)),
+            Way::Return | Way::Paired => GuestAddr(
+                self.process_of(tid).and_then(|p| p.memory.word(regs.rsp.wrapping_sub(8))).unwrap_or_default(),
+            ),
         }
     }
 
     /// Goes on at guest address `pc`; all other registers are the guest's already.
-    fn enter(&mut self, t: Stopped, pc: u64) {
+    fn enter(&mut self, t: Stopped, pc: GuestAddr) {
         if let Some((t, _)) = self.go_to(t, pc) {
             let _ = t.resume(How::Continue, 0);
         }
     }
 
     /// The same after a signal.
-    fn enter_after_signal(&mut self, t: Stopped, pc: u64) {
+    fn enter_after_signal(&mut self, t: Stopped, pc: GuestAddr) {
         if let Some((t, at)) = self.go_to(t, pc) {
             self.go_on_after_signal(t, at);
         }
     }
 
     /// Puts `t` to the translation of `pc`, where it is then. `None`: it has gone on already.
-    fn go_to(&mut self, t: Stopped, pc: u64) -> Option<(Stopped, u64)> {
+    fn go_to(&mut self, t: Stopped, pc: GuestAddr) -> Option<(Stopped, CacheAddr)> {
         let call_context = self.call_context(t.tid(), pc);
         let (t, id) = self.translation(t, pc, call_context);
         let t = t?;
@@ -546,13 +547,13 @@ impl Dispatcher<'_> {
         if let Some(call) = self.threads.get_mut(&t.tid()).and_then(|th| th.interrupted.as_mut()) {
             call.at = body;
         }
-        t.set_rip(body).is_ok().then_some((t, body))
+        t.set_rip(body.0).is_ok().then_some((t, body))
     }
 
     /// Goes to guest address `pc`, where no code is: the fault that follows is the one that the guest would get.
-    fn run_off(&mut self, t: Stopped, pc: u64) {
+    fn run_off(&mut self, t: Stopped, pc: GuestAddr) {
         self.set_state(t.tid(), State::Guest);
-        if t.set_rip(pc).is_ok() {
+        if t.set_rip(pc.0).is_ok() {
             let _ = t.resume(How::Continue, 0);
         }
     }
@@ -571,7 +572,15 @@ impl Dispatcher<'_> {
     }
 
     /// An instruction that grind carries out. `rip` is behind the stub.
-    fn emulate(&mut self, t: Stopped, what: Emulate, pc: u64, next: u64, block: FragmentId, rip: u64) {
+    fn emulate(
+        &mut self,
+        t: Stopped,
+        what: Emulate,
+        pc: GuestAddr,
+        next: GuestAddr,
+        block: FragmentId,
+        rip: CacheAddr,
+    ) {
         let Ok(mut regs) = t.regs() else { return };
         match what {
             Emulate::Cpuid => {
@@ -595,7 +604,7 @@ impl Dispatcher<'_> {
             Emulate::ClientRequest => self.client_request(t, regs, next, rip),
             Emulate::Int3 => {
                 // The guest's own breakpoint: the same signal, as if it had been executed in its place.
-                regs.rip = next;
+                regs.rip = next.0;
                 if t.set_regs(&regs).is_ok() {
                     self.deliver(t, libc::SIGTRAP);
                 }
@@ -612,8 +621,8 @@ impl Dispatcher<'_> {
     }
 }
 
-fn go_on(t: Stopped, mut regs: Regs, rip: u64) {
-    regs.rip = rip;
+fn go_on(t: Stopped, mut regs: Regs, rip: CacheAddr) {
+    regs.rip = rip.0;
     if t.set_regs(&regs).is_ok() {
         let _ = t.resume(How::Continue, 0);
     }

@@ -7,6 +7,7 @@ use grind_fragments::fragment_table::StubKind;
 use grind_guest::recover::{self, CachePosition};
 use grind_ptrace::{Regs, Stopped};
 use grind_types::Tid;
+use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_unwind::Stack;
 
 use super::Dispatcher;
@@ -14,10 +15,10 @@ use super::announce::announce;
 
 impl Dispatcher<'_> {
     /// The frames of thread `tid`, whose registers are the guest's and which is at `pc`: `most` of them at most.
-    pub(super) fn native_stack(&mut self, tid: Tid, regs: &Regs, pc: u64, most: usize) -> Option<Stack> {
+    pub(super) fn native_stack(&mut self, tid: Tid, regs: &Regs, pc: GuestAddr, most: usize) -> Option<Stack> {
         let (code_cache, _) = self.code_cache_and_state(tid)?;
         let p = self.process_of_mut(tid)?;
-        p.stacks.stack((tid, &p.memory), |at| code_cache.borrow().is_cache(at), (pc, regs), most)
+        p.stacks.stack((tid, &p.memory), |at| code_cache.borrow().is_cache(CacheAddr(at)), (pc.0, regs), most)
     }
 
     /// Tells the sink what is active in `t`, which has just begun to be recorded.
@@ -29,8 +30,8 @@ impl Dispatcher<'_> {
         let (Some((code_cache, _)), Ok(regs)) = (self.code_cache_and_state(tid), t.regs()) else { return };
         let Some(pc) = guest_address(&code_cache.borrow(), regs.rip) else { return };
         let Some(p) = self.process_of_mut(tid) else { return };
-        let is_ours = |at| code_cache.borrow().is_cache(at);
-        let (pid, frames) = (p.pid, p.stacks.calls((tid, &p.memory), is_ours, (pc, &regs)));
+        let is_ours = |at| code_cache.borrow().is_cache(CacheAddr(at));
+        let (pid, frames) = (p.pid, p.stacks.calls((tid, &p.memory), is_ours, (pc.0, &regs)));
         if let (Some(trace_channel), true) = (&self.trace_channel, frames.len() > 1) {
             announce(trace_channel, &mut code_cache.borrow_mut());
             trace_channel.stands(pid, tid, frames);
@@ -39,14 +40,14 @@ impl Dispatcher<'_> {
 }
 
 /// Where the program is, for a thread that has stopped at `rip`.
-fn guest_address(code_cache: &CodeCache, rip: u64) -> Option<u64> {
+fn guest_address(code_cache: &CodeCache, rip: u64) -> Option<GuestAddr> {
     match recover::cache_position(code_cache, rip) {
         CachePosition::Boundary(b) => {
             let index = if b.after_call { b.executed.saturating_sub(1) } else { b.executed };
             Some(code_cache.trans.pc_of(b.block, index))
         }
-        CachePosition::Elsewhere => Some(rip),
-        CachePosition::Stub(_) | CachePosition::Between => match code_cache.stub_at(rip.wrapping_sub(1)) {
+        CachePosition::Elsewhere => Some(GuestAddr(rip)),
+        CachePosition::Stub(_) | CachePosition::Between => match code_cache.stub_at(CacheAddr(rip.wrapping_sub(1))) {
             Some(StubKind::Emulate { pc, .. }) => Some(pc),
             _ => None,
         },

@@ -19,6 +19,7 @@ use grind_trace::{
     ALLOCATOR_CALLED, ALLOCATOR_RETURNED, CALLED_WORDS, CARVED_WORDS, OBJECT_CARVED, OBJECT_DIED, OBJECT_FREED,
     OBJECT_GIVEN_BACK, OBJECT_POOL_GONE, OBJECT_POOL_MOVED, OBJECT_POOL_TRIMMED, OBJECT_RESIZED, object_words,
 };
+use grind_types::addr::GuestAddr;
 use grind_types::{Pid, Tid};
 
 use super::Dispatcher;
@@ -40,7 +41,8 @@ pub(super) fn stack(t: &Stopped) -> Option<Range<u64>> {
 }
 
 /// What a request with these arguments says of blocks, in order. `site` is the address behind it, in `module`.
-fn said(request: Request, [a, b, c, d, _]: [u64; 5], site: u64, module: u32) -> [Option<Said>; 2] {
+fn said(request: Request, [a, b, c, d, _]: [u64; 5], site: GuestAddr, module: u32) -> [Option<Said>; 2] {
+    let site = site.0;
     let carved = |pool, address, size| Some(Said::Carved { address, size, site, module, pool });
     match request {
         Request::MalloclikeBlock => [carved(0, a, b), None],
@@ -68,7 +70,7 @@ fn words(record: &mut Vec<u32>, all: &[u64]) {
 impl Dispatcher<'_> {
     /// `t` is about to run watched code at `pc`, which emitted code has left to the engine: a call of an allocator may be returning
     /// there, or else begins. Does what that code does.
-    pub(super) fn watched_code(&mut self, t: &Stopped, pc: u64, returns: bool) {
+    pub(super) fn watched_code(&mut self, t: &Stopped, pc: GuestAddr, returns: bool) {
         let tid = t.tid();
         let Ok(regs) = t.regs() else { return };
         let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
@@ -88,7 +90,7 @@ impl Dispatcher<'_> {
             };
             set(SlotWord::AllocatorFrame, 0);
             record.push(ALLOCATOR_RETURNED);
-            words(&mut record, &[address, pc]);
+            words(&mut record, &[address, pc.0]);
             record.push(code_cache.borrow().module_number(pc));
             return self.record_object(tid, &record);
         }
@@ -104,7 +106,7 @@ impl Dispatcher<'_> {
                 self.record_event(tid, Said::Freed(a));
             }
         } else if outermost && allocator.hands_out() {
-            code_cache.borrow_mut().watch_return(returns_to);
+            code_cache.borrow_mut().watch_return(GuestAddr(returns_to));
             set(SlotWord::AllocatorFrame, sp);
             set(SlotWord::AllocatorResult, if allocator == Allocator::AllocateTo { a } else { 0 });
             record.extend([ALLOCATOR_CALLED, allocator.word()]);
@@ -114,7 +116,7 @@ impl Dispatcher<'_> {
     }
 
     /// The program says by a request what is to be a block of its own. `next` is the address behind the request.
-    pub(super) fn object_request(&mut self, tid: Tid, request: Request, arguments: [u64; 5], next: u64) {
+    pub(super) fn object_request(&mut self, tid: Tid, request: Request, arguments: [u64; 5], next: GuestAddr) {
         if !self.settings.trace.objects {
             return;
         }
@@ -230,7 +232,7 @@ mod tests {
 
     #[test]
     fn requests_say_where_blocks_are() {
-        let said = |request| said(request, [1, 2, 3, 4, 5], 0x4000, 7);
+        let said = |request| said(request, [1, 2, 3, 4, 5], GuestAddr(0x4000), 7);
         let carved = |pool, address, size| Some(Said::Carved { address, size, site: 0x4000, module: 7, pool });
         for (request, first, second) in [
             (Request::MalloclikeBlock, carved(0, 1, 2), None),

@@ -26,6 +26,7 @@ use grind_ptrace::{self as tracee, Wait};
 use grind_session::Beside;
 use grind_trace::follow::CallContextId;
 use grind_types::Tid;
+use grind_types::addr::{CacheAddr, GuestAddr};
 
 use super::Dispatcher;
 
@@ -176,9 +177,10 @@ impl Dispatcher<'_> {
                 && header.replace_u64(SlotWord::Posted as usize, 1, TAKEN)
             {
                 let entry = self.answer(tid, code_cache, header);
-                let stop = || code_cache.borrow().chunks.iter().find_map(|c| c.requests).map_or(0, |r| r.stop());
+                let stop =
+                    || code_cache.borrow().chunks.iter().find_map(|c| c.requests).map_or(CacheAddr(0), |r| r.stop());
                 header.store_u64(SlotWord::Posted as usize, 0);
-                header.store_u64(SlotWord::Answer as usize, entry.unwrap_or_else(stop));
+                header.store_u64(SlotWord::Answer as usize, entry.unwrap_or_else(stop).0);
                 entry?;
                 if self.full.is_some() {
                     return Some(Wait::Interrupted);
@@ -211,12 +213,12 @@ impl Dispatcher<'_> {
     }
 
     /// Does what is asked for; returns where the guest goes on. `None`: that takes a stop.
-    fn answer(&mut self, tid: Tid, code_cache: &Rc<RefCell<CodeCache>>, header: &SharedMemory) -> Option<u64> {
+    fn answer(&mut self, tid: Tid, code_cache: &Rc<RefCell<CodeCache>>, header: &SharedMemory) -> Option<CacheAddr> {
         let number = header.load_u64(SlotWord::Request as usize) as u32;
         let kind = code_cache.borrow().trans.stubs.get(number as usize)?.kind;
         let (target, call_context) = match kind {
             StubKind::Exit { target, call_context, .. } => (target, call_context),
-            StubKind::IblMiss { .. } => (header.load_u64(TARGET as usize), CallContextId::NONE),
+            StubKind::IblMiss { .. } => (GuestAddr(header.load_u64(TARGET as usize)), CallContextId::NONE),
             StubKind::Transfer { .. } => return self.follow_asked(tid, kind),
             _ => return None,
         };

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use grind_ptrace::{self as tracee, How, Stopped};
 use grind_types::Tid;
+use grind_types::addr::CacheAddr;
 use nix::libc;
 
 use super::Dispatcher;
@@ -39,7 +40,7 @@ pub(super) struct Spells {
 
 impl Dispatcher<'_> {
     /// A signal has come for `tid` while it ran translated code, at `rip`.
-    pub(super) fn signal_comes(&mut self, tid: Tid, rip: u64, info: &libc::siginfo_t) {
+    pub(super) fn signal_comes(&mut self, tid: Tid, rip: CacheAddr, info: &libc::siginfo_t) {
         let Some(th) = self.threads.get_mut(&tid) else { return };
         let p = &mut th.progress;
         if p.went_on.is_none_or(|(_, at)| at != rip) {
@@ -53,14 +54,14 @@ impl Dispatcher<'_> {
     }
 
     /// `tid`, which has stopped before a system call, is about to make it, at `go`: it has not moved until it has.
-    pub(super) fn goes_to_call(&mut self, tid: Tid, go: u64) {
+    pub(super) fn goes_to_call(&mut self, tid: Tid, go: CacheAddr) {
         if let Some(went_on) = self.threads.get_mut(&tid).and_then(|th| th.progress.went_on.as_mut()) {
             *went_on = (Instant::now(), go);
         }
     }
 
     /// `t` goes on in translated code, at `at`, after it has been given a signal, or has ended its handler.
-    pub(super) fn go_on_after_signal(&mut self, t: Stopped, at: u64) {
+    pub(super) fn go_on_after_signal(&mut self, t: Stopped, at: CacheAddr) {
         let Some(th) = self.threads.get_mut(&t.tid()) else { return };
         let now = Instant::now();
         let before = th.progress.went_on.replace((now, at));

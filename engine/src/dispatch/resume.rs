@@ -3,24 +3,25 @@
 
 use grind_guest::process::State;
 use grind_types::Tid;
+use grind_types::addr::{CacheAddr, GuestAddr};
 
 use grind_ptrace::{How, Regs, Stopped};
 
 use super::kinds::fault_pending;
 
 /// Runs the system call at `go`.
-pub(super) fn run(t: Stopped, go: u64, how: How) {
-    if t.set_rip(go).is_ok() {
+pub(super) fn run(t: Stopped, go: CacheAddr, how: How) {
+    if t.set_rip(go.0).is_ok() {
         let _ = t.resume(how, 0);
     }
 }
 
 /// Goes on as if the system call at `go` had returned `result`.
-pub(super) fn answer(t: Stopped, mut regs: Regs, go: u64, next: u64, result: i64) {
+pub(super) fn answer(t: Stopped, mut regs: Regs, go: CacheAddr, next: GuestAddr, result: i64) {
     regs.rax = result as u64;
-    regs.rcx = next;
+    regs.rcx = next.0;
     regs.r11 = regs.eflags;
-    super::go_on(t, regs, go + 2);
+    super::go_on(t, regs, go.plus(2));
 }
 
 /// How a thread that has been told to stop has to go on first, if it is in the middle of something that ends with a stop of its

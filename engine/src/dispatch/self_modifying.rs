@@ -18,6 +18,7 @@ use grind_guest::image::Remote;
 use grind_guest::recover;
 use grind_ptrace::maps;
 use grind_ptrace::{How, Regs, Stopped};
+use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::subject;
 use nix::libc;
 
@@ -28,7 +29,7 @@ impl Dispatcher<'_> {
     /// Whether a fault is a write to a page that has been protected.
     pub(super) fn write_to_code(&self, t: &Stopped, info: &libc::siginfo_t) -> bool {
         let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return false };
-        code_cache.borrow().protection(address_of(info)).is_some()
+        code_cache.borrow().protection(GuestAddr(address_of(info))).is_some()
     }
 
     /// Whether a fault was caused by a protection that has been taken back meanwhile, for another thread's write: by now the
@@ -36,19 +37,19 @@ impl Dispatcher<'_> {
     pub(super) fn stale_protection(&self, t: &Stopped, info: &libc::siginfo_t) -> bool {
         let address = address_of(info);
         let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return false };
-        code_cache.borrow().once_protected(address)
+        code_cache.borrow().once_protected(GuestAddr(address))
             && maps::read(t.tid())
                 .unwrap_or_default()
                 .iter()
                 .any(|r| address >= r.start && address < r.end && r.read && r.write)
     }
 
-    fn mprotect(&self, t: Stopped, code_cache: &Rc<RefCell<CodeCache>>, pages: &[(u64, i32)]) -> Option<Stopped> {
+    fn mprotect(&self, t: Stopped, code_cache: &Rc<RefCell<CodeCache>>, pages: &[(GuestAddr, i32)]) -> Option<Stopped> {
         let Some(p) = self.process_of(t.tid()) else { return Some(t) };
         let gadget = code_cache.borrow().gadget;
         let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
         for &(page, prot) in pages {
-            remote.raw(libc::SYS_mprotect, [page, 4096, prot as u64, 0, 0, 0]);
+            remote.raw(libc::SYS_mprotect, [page.0, 4096, prot as u64, 0, 0, 0]);
         }
         remote.thread
     }
@@ -60,7 +61,7 @@ impl Dispatcher<'_> {
         let tid = t.tid();
         self.expect_discards(tid);
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
-        let place = code_cache.borrow().trans.place(regs.rip);
+        let place = code_cache.borrow().trans.place(CacheAddr(regs.rip));
         if !place.is_some_and(|p| code_cache.borrow().trans.block(p.block).dead) {
             let _ = t.resume(How::Continue, 0);
             return;
@@ -89,7 +90,7 @@ impl Dispatcher<'_> {
     ) {
         if let Some(t) = self.open_page(t, info) {
             let pc = regs.rip;
-            self.in_place(t, regs, pc, block, Some(executed));
+            self.in_place(t, regs, GuestAddr(pc), block, Some(executed));
         }
     }
 
@@ -103,7 +104,7 @@ impl Dispatcher<'_> {
         }
         let rsp = t.regs().ok()?.rsp;
         let info = t.siginfo();
-        let t = self.open_range(t, rsp.saturating_sub(FRAME), rsp)?;
+        let t = self.open_range(t, GuestAddr(rsp.saturating_sub(FRAME)), GuestAddr(rsp))?;
         if let Ok(info) = info {
             // It may have made system calls since.
             let _ = t.set_siginfo(&info);
@@ -113,11 +114,11 @@ impl Dispatcher<'_> {
 
     fn open_page(&mut self, t: Stopped, info: &libc::siginfo_t) -> Option<Stopped> {
         let page = address_of(info) & !0xfff;
-        self.open_range(t, page, page + 1)
+        self.open_range(t, GuestAddr(page), GuestAddr(page + 1))
     }
 
     /// Gives all protected pages in `start..end` back to the guest; their translations are dead.
-    pub(super) fn open_range(&mut self, t: Stopped, start: u64, end: u64) -> Option<Stopped> {
+    pub(super) fn open_range(&mut self, t: Stopped, start: GuestAddr, end: GuestAddr) -> Option<Stopped> {
         let t = self.own_code_cache(t)?;
         let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return Some(t) };
         let pages = code_cache.borrow().protected_in(start, end);
@@ -125,7 +126,7 @@ impl Dispatcher<'_> {
             self.tell_code(t.tid(), &code_cache);
         }
         for (page, how) in &pages {
-            code_cache.borrow_mut().kill_range(how.code, how.code + 4096);
+            code_cache.borrow_mut().kill_range(how.code, how.code.plus(4096));
             code_cache.borrow_mut().unprotect(*page);
         }
         let pages: Vec<_> = pages.iter().map(|(page, how)| (*page, how.prot)).collect();
@@ -143,14 +144,14 @@ impl Dispatcher<'_> {
         for (code, file) in fresh {
             for r in regions.iter().filter(|r| r.write) {
                 let page = match file {
-                    _ if code >= r.start && code < r.end => code,
+                    _ if (r.start..r.end).contains(&code.0) => code,
                     Some((inode, offset))
                         if r.shared
                             && r.inode == inode
                             && offset >= r.offset
                             && offset - r.offset < r.end - r.start =>
                     {
-                        r.start + (offset - r.offset)
+                        GuestAddr(r.start + (offset - r.offset))
                     }
                     _ => continue,
                 };

@@ -7,6 +7,7 @@ use grind_guest::process::State;
 use grind_guest::recover::{self, Boundary, CachePosition};
 use grind_ptrace::{self as tracee, How, Regs, Stop, Stopped, is_sent};
 use grind_types::Tid;
+use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::subject;
 use nix::libc;
 
@@ -44,9 +45,9 @@ impl Dispatcher<'_> {
 
     /// `rt_sigreturn` is about to be made: not before it has returned does a signal come that nobody's instruction causes, or a
     /// handler that is interrupted there again and again would never end.
-    pub(super) fn begin_return(&mut self, t: Stopped, go: u64, traps: bool) {
+    pub(super) fn begin_return(&mut self, t: Stopped, go: CacheAddr, traps: bool) {
         let Ok(mask) = t.sigmask() else { return };
-        if t.set_sigmask(mask | ASYNCHRONOUS).is_ok() && t.set_rip(go).is_ok() {
+        if t.set_sigmask(mask | ASYNCHRONOUS).is_ok() && t.set_rip(go.0).is_ok() {
             self.set_state(t.tid(), State::SigReturn { traps, mask });
             let _ = t.resume(How::Step, 0);
         }
@@ -84,12 +85,12 @@ impl Dispatcher<'_> {
         }
         let Some(t) = self.release_trap(t) else { return };
         let Ok(rip) = t.rip() else { return };
-        self.enter_after_signal(t, rip);
+        self.enter_after_signal(t, GuestAddr(rip));
     }
 
     pub(super) fn in_cache(&self, t: &Stopped) -> bool {
         let code_cache = self.code_cache_and_state(t.tid()).map(|(s, _)| s);
-        t.rip().is_ok_and(|rip| code_cache.is_some_and(|s| s.borrow().is_cache(rip)))
+        t.rip().is_ok_and(|rip| code_cache.is_some_and(|s| s.borrow().is_cache(CacheAddr(rip))))
     }
 
     fn signal_in_cache(&mut self, t: Stopped, signal: i32) {
@@ -167,12 +168,12 @@ impl Dispatcher<'_> {
             }
             return self.deliver(t, signal);
         }
-        self.signal_comes(tid, regs.rip, &info);
+        self.signal_comes(tid, CacheAddr(regs.rip), &info);
         if !caught(tid, signal) {
             self.still_interrupted(tid);
             self.call_again(&t, signal);
             if !restores_mask(&regs) && self.was_again.is_none() && again::ignored(tid, signal) {
-                return self.go_on_after_signal(t, regs.rip);
+                return self.go_on_after_signal(t, CacheAddr(regs.rip));
             }
             let _ = t.resume(How::Continue, signal);
             return;
@@ -181,7 +182,7 @@ impl Dispatcher<'_> {
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
         let cache_position = recover::cache_position(&code_cache.borrow(), regs.rip);
         if let (Some(call), CachePosition::Boundary(b)) =
-            (self.was_interrupted.filter(|c| c.at == regs.rip), cache_position)
+            (self.was_interrupted.filter(|c| c.at == CacheAddr(regs.rip)), cache_position)
         {
             // It is the kernel's to say whether this signal lets the call be made once more.
             self.at_boundary(tid, &Boundary { executed: b.executed + 1, after_call: true, ..b }, &mut regs);
@@ -198,7 +199,9 @@ impl Dispatcher<'_> {
             // Above all after an interrupted system call: the kernel may be about to restore a mask (sigsuspend, ppoll),
             // which setting one would undo.
             let Some((t, regs)) = self.step_to_boundary(t, regs) else { return };
-            if t.set_regs(&regs).is_ok() && t.set_siginfo(&called_from(info, at, regs.rip)).is_ok() {
+            if t.set_regs(&regs).is_ok()
+                && t.set_siginfo(&called_from(info, CacheAddr(at), GuestAddr(regs.rip))).is_ok()
+            {
                 self.set_state(tid, State::Guest);
                 self.deliver(t, signal);
             }
@@ -217,7 +220,7 @@ impl Dispatcher<'_> {
 
     /// A signal while the thread makes a system call that grind follows. None of them blocks: it is over, or has not begun. The
     /// stop behind it is one, too.
-    fn signal_in_call(&mut self, t: Stopped, signal: i32, nr: i64, args: [u64; 6], next: u64) {
+    fn signal_in_call(&mut self, t: Stopped, signal: i32, nr: i64, args: [u64; 6], next: GuestAddr) {
         let tid = t.tid();
         let Ok(info) = t.siginfo() else { return };
         if signal == libc::SIGTRAP {
@@ -250,7 +253,7 @@ impl Dispatcher<'_> {
             }
         }
         let Some((t, mut regs)) = self.finish_call(t, nr, args, next) else { return };
-        regs.rip = next;
+        regs.rip = next.0;
         if t.set_regs(&regs).is_ok() && t.set_sigmask(mask).is_ok() && t.set_siginfo(&info).is_ok() {
             self.set_state(tid, State::Guest);
             self.deliver(t, signal);
@@ -278,15 +281,15 @@ impl Dispatcher<'_> {
             }
             self.die_of_fault(t, signal, &info);
         } else {
-            let call_context = self.call_context(tid, rip);
-            let (t, id) = self.translation(t, rip, call_context);
+            let call_context = self.call_context(tid, GuestAddr(rip));
+            let (t, id) = self.translation(t, GuestAddr(rip), call_context);
             let Some(t) = t else { return };
             if let Some(id) = id {
                 let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
                 let body = code_cache.borrow().trans.block(id).entry;
                 self.set_state(tid, State::Cache);
                 self.enters(tid);
-                if t.set_rip(body).is_err() {
+                if t.set_rip(body.0).is_err() {
                     return;
                 }
             }
@@ -339,7 +342,7 @@ impl Dispatcher<'_> {
         } else {
             self.trap_blocked_in_handler(&t, false);
         }
-        self.enter_after_signal(t, rip);
+        self.enter_after_signal(t, GuestAddr(rip));
     }
 }
 
@@ -363,10 +366,10 @@ pub(super) fn caught(tid: Tid, signal: i32) -> bool {
 
 /// What the handler is told of a signal: one because of a system call that a filter has caught names the address behind the
 /// call, which is `cache` for the kernel and `guest` for the program.
-pub(super) fn called_from(info: libc::siginfo_t, cache: u64, guest: u64) -> libc::siginfo_t {
+pub(super) fn called_from(info: libc::siginfo_t, cache: CacheAddr, guest: GuestAddr) -> libc::siginfo_t {
     let mut info = info;
-    if info.si_signo == libc::SIGSYS && info.si_code > 0 && address_of(&info) == cache {
-        set_address(&mut info, guest);
+    if info.si_signo == libc::SIGSYS && info.si_code > 0 && CacheAddr(address_of(&info)) == cache {
+        set_address(&mut info, guest.0);
     }
     info
 }

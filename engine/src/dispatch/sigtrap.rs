@@ -21,6 +21,7 @@ use grind_code_cache::{CallStop, MASKS_LOOKED_AT};
 use grind_guest::image::Remote;
 use grind_guest::process::{Process, State};
 use grind_ptrace::{self as tracee, How, Regs, Stop, Stopped};
+use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::{Pid, Tid};
 use nix::libc;
 
@@ -306,7 +307,7 @@ impl Dispatcher<'_> {
     }
 
     /// `rt_sigaction` for SIGTRAP.
-    pub(super) fn trap_action(&mut self, t: Stopped, regs: Regs, args: [u64; 6], go: u64, next: u64) {
+    pub(super) fn trap_action(&mut self, t: Stopped, regs: Regs, args: [u64; 6], go: CacheAddr, next: GuestAddr) {
         let tid = t.tid();
         let [_, new, old, size, ..] = args;
         let Some(p) = self.process_of(tid) else { return };
@@ -349,7 +350,14 @@ impl Dispatcher<'_> {
     }
 
     /// `rt_sigprocmask`, which may be the first call that shows that the process minds SIGTRAP.
-    pub(super) fn trap_mask(&mut self, t: Stopped, regs: Regs, args: [u64; 6], (go, next): (u64, u64), resumed: How) {
+    pub(super) fn trap_mask(
+        &mut self,
+        t: Stopped,
+        regs: Regs,
+        args: [u64; 6],
+        (go, next): (CacheAddr, GuestAddr),
+        resumed: How,
+    ) {
         let tid = t.tid();
         self.look_at_mask(tid);
         let [how, set_at, old_at, size, ..] = args;
@@ -387,9 +395,9 @@ impl Dispatcher<'_> {
         // The handler runs before the call returns.
         let mut regs = regs;
         regs.rax = result as u64;
-        regs.rcx = next;
+        regs.rcx = next.0;
         regs.r11 = regs.eflags;
-        regs.rip = next;
+        regs.rip = next.0;
         if t.set_regs(&regs).is_ok()
             && let Some(t) = self.release_trap(t)
         {

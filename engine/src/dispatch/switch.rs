@@ -6,6 +6,7 @@
 use grind_guest::process::State;
 use grind_ptrace::{self as tracee, How, Regs, Stopped};
 use grind_types::Tid;
+use grind_types::addr::GuestAddr;
 
 use grind_codegen::level1;
 use grind_layout::SlotWord;
@@ -67,15 +68,15 @@ impl Dispatcher<'_> {
                     && let Ok(rip) = t.rip()
                 {
                     if again {
-                        self.has_counted(t.tid(), rip);
+                        self.has_counted(t.tid(), GuestAddr(rip));
                     }
-                    self.enter(t, rip);
+                    self.enter(t, GuestAddr(rip));
                 }
                 return;
             }
             if let Some(t) = self.change_over(t) {
                 if state == State::Guest {
-                    return self.enter(t, regs.rip);
+                    return self.enter(t, GuestAddr(regs.rip));
                 }
                 if state == State::Cache {
                     if anew {
@@ -100,7 +101,7 @@ impl Dispatcher<'_> {
             && t.set_sigmask(mask).is_ok()
             && let Some(t) = self.change_over(t)
         {
-            self.enter(t, regs.rip);
+            self.enter(t, GuestAddr(regs.rip));
         }
     }
 

@@ -12,6 +12,7 @@ use grind_layout::SlotWord;
 use grind_ptrace::maps;
 use grind_ptrace::{self as tracee, How, Regs, Stopped};
 use grind_session::Notice;
+use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::{Pid, Tid};
 use nix::libc;
 
@@ -23,7 +24,7 @@ const MAX_ARGS: u64 = 1 << 20;
 
 impl Dispatcher<'_> {
     /// `t` is at the stop before a system call; `go` is its `syscall` instruction.
-    pub(super) fn syscall(&mut self, t: Stopped, next: u64, go: u64) {
+    pub(super) fn syscall(&mut self, t: Stopped, next: GuestAddr, go: CacheAddr) {
         let tid = t.tid();
         let Ok(regs) = t.regs() else { return };
         let args = [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9];
@@ -120,7 +121,7 @@ impl Dispatcher<'_> {
         );
     }
 
-    fn confine(&mut self, t: Stopped, go: u64) {
+    fn confine(&mut self, t: Stopped, go: CacheAddr) {
         if let Some(t) = self.before_confinement(t) {
             run(t, go, How::Continue);
         }
@@ -151,7 +152,7 @@ impl Dispatcher<'_> {
     /// kept from writing to a page whose code has been translated, that is not the guest's fault: once more. (The kernel asks
     /// for a buffer before it takes anything away, but for datagrams and a few counters.) So it is if another thread has taken
     /// the signal that interrupted this one.
-    pub(super) fn call_failed(&mut self, t: Stopped, go: u64, rip: u64) {
+    pub(super) fn call_failed(&mut self, t: Stopped, go: CacheAddr, rip: CacheAddr) {
         let tid = t.tid();
         let Ok(mut regs) = t.regs() else { return };
         let nr = self.slot_word(tid, SlotWord::T2);
@@ -168,7 +169,7 @@ impl Dispatcher<'_> {
         if !protected {
             return run(t, rip, How::Continue);
         }
-        let Some(t) = self.open_range(t, 0, u64::MAX) else { return };
+        let Some(t) = self.open_range(t, GuestAddr(0), GuestAddr(u64::MAX)) else { return };
         let Ok(mut regs) = t.regs() else { return };
         regs.rax = nr;
         super::go_on(t, regs, go);
@@ -187,7 +188,7 @@ impl Dispatcher<'_> {
     fn concerns_code(&self, tid: Tid, nr: i64, args: [u64; 6]) -> bool {
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return false };
         let code_cache = code_cache.borrow();
-        let touches = |(start, end): (u64, u64)| {
+        let touches = |(start, end): (GuestAddr, GuestAddr)| {
             code_cache.trans.touches(start, end)
                 || code_cache.once_protected_in(start, end)
                 || code_cache.executable_in(start, end)
@@ -206,7 +207,7 @@ impl Dispatcher<'_> {
     }
 
     /// Lets the call run with a stop behind it.
-    fn follow(&mut self, t: Stopped, nr: i64, args: [u64; 6], next: u64) {
+    fn follow(&mut self, t: Stopped, nr: i64, args: [u64; 6], next: GuestAddr) {
         let tid = t.tid();
         let mut args = args;
         with_range(tid, nr, &mut args);
@@ -214,7 +215,7 @@ impl Dispatcher<'_> {
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
         let gadget = code_cache.borrow().gadget.at;
         self.set_state(tid, State::Call { nr, args, next });
-        run(t, gadget, How::Continue);
+        run(t, CacheAddr(gadget), How::Continue);
     }
 
     /// A call that changes these mappings is about to be made.
@@ -229,7 +230,7 @@ impl Dispatcher<'_> {
             // there now. Pages that are moved would take their protection along to where nobody expects it.
             let t = self.vacate(t, args[0], args[1])?;
             if let Some((code_cache, _)) = self.code_cache_and_state(tid) {
-                code_cache.borrow_mut().unprotect_range(args[0], args[0].saturating_add(args[1]));
+                code_cache.borrow_mut().unprotect_range(GuestAddr(args[0]), GuestAddr(args[0].saturating_add(args[1])));
             }
             return Some(t);
         }
@@ -255,7 +256,7 @@ impl Dispatcher<'_> {
 
     /// Makes all translations of `start..start + len` dead and gives protected pages there back to the guest.
     fn vacate(&mut self, t: Stopped, start: u64, len: u64) -> Option<Stopped> {
-        let end = start.saturating_add(len);
+        let (start, end) = (GuestAddr(start), GuestAddr(start.saturating_add(len)));
         let t = self.open_range(t, start, end)?;
         if let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) {
             self.tell_code(t.tid(), &code_cache);
@@ -266,7 +267,7 @@ impl Dispatcher<'_> {
     }
 
     /// The call has returned.
-    pub(super) fn after_call(&mut self, t: Stopped, nr: i64, args: [u64; 6], next: u64) {
+    pub(super) fn after_call(&mut self, t: Stopped, nr: i64, args: [u64; 6], next: GuestAddr) {
         let Some((t, regs)) = self.finish_call(t, nr, args, next) else { return };
         if t.set_regs(&regs).is_ok() {
             self.enter(t, next);
@@ -274,9 +275,15 @@ impl Dispatcher<'_> {
     }
 
     /// Follows what the call did; the registers are the guest's afterwards, but for rip.
-    pub(super) fn finish_call(&mut self, t: Stopped, nr: i64, args: [u64; 6], next: u64) -> Option<(Stopped, Regs)> {
+    pub(super) fn finish_call(
+        &mut self,
+        t: Stopped,
+        nr: i64,
+        args: [u64; 6],
+        next: GuestAddr,
+    ) -> Option<(Stopped, Regs)> {
         let mut regs = t.regs().ok()?;
-        regs.rcx = next;
+        regs.rcx = next.0;
         self.after_mapping(t, nr, args, regs.rax).map(|t| (t, regs))
     }
 
@@ -296,7 +303,7 @@ impl Dispatcher<'_> {
             _ => Some((args[0], args[1])),
         };
         if let (Some((start, len)), Some((code_cache, _))) = (changed, self.code_cache_and_state(t.tid())) {
-            let end = start.saturating_add(len);
+            let (start, end) = (GuestAddr(start), GuestAddr(start.saturating_add(len)));
             self.tell_code(t.tid(), &code_cache);
             let mut code_cache = code_cache.borrow_mut();
             code_cache.kill_range(start, end);
@@ -309,7 +316,7 @@ impl Dispatcher<'_> {
         Some(t)
     }
 
-    fn exec(&mut self, t: Stopped, regs: Regs, nr: i64, args: [u64; 6], go: u64) {
+    fn exec(&mut self, t: Stopped, regs: Regs, nr: i64, args: [u64; 6], go: CacheAddr) {
         let tid = t.tid();
         let (folder, path, argv) = match nr {
             libc::SYS_execve => (libc::AT_FDCWD, args[0], args[1]),
@@ -365,7 +372,7 @@ impl Dispatcher<'_> {
         Some((t, follow))
     }
 
-    fn arch_prctl(&mut self, t: Stopped, regs: Regs, args: [u64; 6], go: u64, next: u64) {
+    fn arch_prctl(&mut self, t: Stopped, regs: Regs, args: [u64; 6], go: CacheAddr, next: GuestAddr) {
         const ARCH_SET_GS: u64 = 0x1001;
         const ARCH_GET_GS: u64 = 0x1004;
         let tid = t.tid();
@@ -395,8 +402,8 @@ fn gives_away(nr: i64) -> bool {
 }
 
 /// The memory whose mappings a call changes, as far as that is known before.
-fn ranges(nr: i64, args: [u64; 6]) -> Vec<(u64, u64)> {
-    let range = |start: u64, len: u64| (start, start.saturating_add(len));
+fn ranges(nr: i64, args: [u64; 6]) -> Vec<(GuestAddr, GuestAddr)> {
+    let range = |start: u64, len: u64| (GuestAddr(start), GuestAddr(start.saturating_add(len)));
     let mut all = vec![range(args[0], args[1])];
     if nr == libc::SYS_mremap && args[3] & libc::MREMAP_FIXED as u64 != 0 {
         all.push(range(args[4], args[2]));

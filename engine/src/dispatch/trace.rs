@@ -13,7 +13,7 @@ use grind_layout::{self as layout, SlotWord};
 use grind_ptrace::{Regs, Stopped, register};
 use grind_session::trace_channel::TraceChannel;
 use grind_trace::{self as trace, Done, Handler, LineReplaced, SiteKind, Target};
-use grind_types::addr::GuestAddr;
+use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::{Pid, Tid};
 use nix::libc;
 
@@ -50,11 +50,11 @@ impl Dispatcher<'_> {
             pool.write(slot, layout::OUTCOMES, &OUTCOMES)
                 .and_then(|()| pool.set_slot_word(slot, SlotWord::EntryBits, (layout::DATA_ENTRIES - 1) * line))
                 .and_then(|()| pool.set_slot_word(slot, SlotWord::LineBits, line.wrapping_neg()))
-                .and_then(|()| pool.set_slot_word(slot, SlotWord::AccessMissPath, access))
-                .and_then(|()| pool.set_slot_word(slot, SlotWord::SecondMissPath, second))
-                .and_then(|()| pool.set_slot_word(slot, SlotWord::FetchMissPath, fetch))
+                .and_then(|()| pool.set_slot_word(slot, SlotWord::AccessMissPath, access.0))
+                .and_then(|()| pool.set_slot_word(slot, SlotWord::SecondMissPath, second.0))
+                .and_then(|()| pool.set_slot_word(slot, SlotWord::FetchMissPath, fetch.0))
                 .and_then(|()| pool.set_slot_word(slot, SlotWord::MissPathStack, gs + layout::MISS_PATH_STACK))
-                .and_then(|()| pool.set_slot_word(slot, SlotWord::StackMissPath, stack))
+                .and_then(|()| pool.set_slot_word(slot, SlotWord::StackMissPath, stack.0))
                 .and_then(|()| pool.set_slot_word(slot, SlotWord::TracePos, layout::TRACE_BUFFER))
                 .and_then(|()| pool.start_clock(slot))
         };
@@ -470,10 +470,10 @@ pub(super) fn guard(remote: &mut Remote<'_>, gs: u64) {
 /// The register that the memory access of the translated instruction at `rip` counts from.
 pub(super) fn base_of_access(code_cache: &CodeCache, rip: u64) -> Option<iced_x86::Register> {
     let mut code = [0; 16];
-    if !code_cache.is_cache(rip) {
+    if !code_cache.is_cache(CacheAddr(rip)) {
         return None;
     }
-    code_cache.read_cache(rip, &mut code);
+    code_cache.read_cache(CacheAddr(rip), &mut code);
     let base = iced_x86::Decoder::with_ip(64, &code, rip, iced_x86::DecoderOptions::NONE).decode().memory_base();
     base.is_gpr64().then_some(base)
 }

@@ -15,6 +15,7 @@ use grind_ptrace::{self as tracee, Stopped};
 use grind_session::Notice;
 use grind_trace::follow::CallContextId;
 use grind_types::Module;
+use grind_types::addr::GuestAddr;
 use grind_types::subject;
 use grind_types::{EngineError, Pid, Tid};
 
@@ -27,7 +28,7 @@ impl Dispatcher<'_> {
     pub(super) fn translation(
         &mut self,
         t: Stopped,
-        pc: u64,
+        pc: GuestAddr,
         call_context: CallContextId,
     ) -> (Option<Stopped>, Option<FragmentId>) {
         let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return (Some(t), None) };
@@ -71,7 +72,7 @@ impl Dispatcher<'_> {
         if code_cache.borrow().is_full() {
             self.full = Some(pid);
         }
-        if id.is_none() && p.memory.array::<1>(pc).is_some() {
+        if id.is_none() && p.memory.array::<1>(pc.0).is_some() {
             // Code is there: it must never run as it is.
             let source = std::io::Error::other("the code cache, or its counters, are used up");
             return (self.give_up(Some(t), EngineError::NoMemory { what: "code cache", source }), None);
@@ -94,7 +95,7 @@ impl Dispatcher<'_> {
         t: Stopped,
         pid: Pid,
         code_cache: &Rc<RefCell<CodeCache>>,
-        pc: u64,
+        pc: GuestAddr,
     ) -> Option<Stopped> {
         if code_cache.borrow().has_chunk_for(pc) {
             return Some(t);
@@ -117,7 +118,7 @@ impl Dispatcher<'_> {
         let Some(p) = self.processes.get(&pid) else { return };
         let files = &mut self.files;
         let Ok(regions) = maps::read(tid) else { return };
-        let chunks: Vec<u64> = code_cache.borrow().chunks.iter().map(|c| c.guest).collect();
+        let chunks: Vec<u64> = code_cache.borrow().chunks.iter().map(|c| c.guest.0).collect();
         let regions: Vec<_> = regions.into_iter().filter(|r| !chunks.contains(&r.start)).collect();
         if let Some(trace_channel) = &self.trace_channel {
             // What has been translated is of what was there before.

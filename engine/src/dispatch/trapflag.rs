@@ -8,6 +8,7 @@ use grind_guest::process::State;
 use grind_guest::recover::{self, CachePosition};
 use grind_ptrace::{How, Regs, Stopped, TRAP_FLAG as TF};
 use grind_types::Tid;
+use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::subject;
 use nix::libc;
 
@@ -83,7 +84,7 @@ impl Dispatcher<'_> {
                 let regs = t.regs().ok()?;
                 let (t, regs) = self.step_to_boundary(t, regs)?;
                 if t.set_regs(&regs).is_ok() {
-                    self.note_trap(tid, regs.rip);
+                    self.note_trap(tid, GuestAddr(regs.rip));
                     self.set_state(tid, State::Guest);
                     self.deliver(t, libc::SIGTRAP);
                 }
@@ -91,12 +92,13 @@ impl Dispatcher<'_> {
             }
             CachePosition::Between | CachePosition::Boundary(_) => {}
         }
-        let before = self.threads.get_mut(&tid).map(|th| std::mem::replace(&mut th.traps.last, rip));
-        let boundary = code_cache.borrow().trans.place(rip).and_then(|p| {
+        let at = CacheAddr(rip);
+        let before = self.threads.get_mut(&tid).map(|th| std::mem::replace(&mut th.traps.last, at));
+        let boundary = code_cache.borrow().trans.place(at).and_then(|p| {
             let code_cache = code_cache.borrow();
             let b = code_cache.trans.block(p.block);
             let pc = code_cache.trans.pc_of(p.block, p.index);
-            let offset = rip.wrapping_sub(b.cache);
+            let offset = at.since(b.cache);
             if offset >= u64::from(b.len) {
                 // What leads to a block that other blocks run into.
                 return None;
@@ -104,8 +106,7 @@ impl Dispatcher<'_> {
             // Behind what counts a block: that is where other blocks lead that do not count it.
             let counted = b.derived_edges_in && offset == u64::from(b.bump_end);
             let way_in = (counted || p.index == 0 && b.entry != b.cache).then_some(offset);
-            let repeats =
-                before == Some(rip) && matches!(cache_position, CachePosition::Boundary(b) if b.rep.is_some());
+            let repeats = before == Some(at) && matches!(cache_position, CachePosition::Boundary(b) if b.rep.is_some());
             (p.at_start || counted || repeats).then_some((pc, way_in))
         });
         let new =
@@ -118,7 +119,7 @@ impl Dispatcher<'_> {
     }
 
     /// The thread has been shown a trap at `pc`.
-    fn note_trap(&mut self, tid: Tid, pc: u64) {
+    fn note_trap(&mut self, tid: Tid, pc: GuestAddr) {
         if let Some(th) = self.threads.get_mut(&tid) {
             th.traps.at(pc, None);
         }

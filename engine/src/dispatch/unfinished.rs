@@ -9,6 +9,7 @@ use grind_codegen::level1::Words;
 use grind_guest::recover::{self, CachePosition};
 use grind_layout::{self as layout, SlotWord};
 use grind_ptrace::{Regs, Stopped, register};
+use grind_types::addr::CacheAddr;
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, OpKind, Register};
 
 use super::Dispatcher;
@@ -39,7 +40,7 @@ impl Dispatcher<'_> {
                 break;
             }
             let mut bytes = [0; LONGEST];
-            code_cache.read_cache(regs.rip, &mut bytes);
+            code_cache.read_cache(CacheAddr(regs.rip), &mut bytes);
             let mut decoder = Decoder::with_ip(64, &bytes, regs.rip, DecoderOptions::NONE);
             if execute(&decoder.decode(), &mut regs, &mut words).is_none() {
                 break;

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use grind_ptrace::{Regs, Stopped};
 use grind_session::Notice;
+use grind_types::addr::GuestAddr;
 use grind_types::{Pid, Tid};
 
 use super::Dispatcher;
@@ -85,7 +86,7 @@ impl Dispatcher<'_> {
 
     /// Thread `tid`, which is at `pc` and begins to be recorded, makes a system call once more that had begun before: it counts where it
     /// began.
-    pub(super) fn call_has_counted(&mut self, tid: Tid, pc: u64) {
+    pub(super) fn call_has_counted(&mut self, tid: Tid, pc: GuestAddr) {
         if self.follows(tid) {
             self.has_counted(tid, pc);
         }

@@ -8,6 +8,7 @@ use grind_guest::process::Process;
 use grind_isa::decode;
 use grind_ptrace::register;
 use grind_ptrace::{Regs, Stopped};
+use grind_types::addr::{CacheAddr, GuestAddr};
 use iced_x86::{Decoder, DecoderOptions, Register};
 
 use super::Dispatcher;
@@ -46,17 +47,17 @@ impl Dispatcher<'_> {
             let frame = t.regs().ok()?.rsp;
             let p = self.process_of(t.tid())?;
             let saved = p.memory.word(frame + 8 + UC_FPREGS).filter(|&at| at != 0)?;
-            replace(p, &p.code_cache.borrow(), saved.wrapping_add(SAVED_RIP), 8)
+            replace(p, &p.code_cache.borrow(), GuestAddr(saved.wrapping_add(SAVED_RIP)), 8)
         };
         let _: Option<()> = show();
     }
 }
 
 /// The instruction at `pc` has just been executed with these registers.
-fn show_own_address(p: &Process, code_cache: &CodeCache, pc: u64, regs: &Regs) -> Option<()> {
+fn show_own_address(p: &Process, code_cache: &CodeCache, pc: GuestAddr, regs: &Regs) -> Option<()> {
     let mut code = [0; 15];
-    let n = p.memory.read(pc, &mut code);
-    let ins = Decoder::with_ip(64, &code[..n], pc, DecoderOptions::NONE).decode();
+    let n = p.memory.read(pc.0, &mut code);
+    let ins = Decoder::with_ip(64, &code[..n], pc.0, DecoderOptions::NONE).decode();
     let (offset, size) = decode::saved_x87_address(ins.code())?;
     let operand = ins.virtual_address(0, 0, |name, _, _| match name {
         Register::FS => Some(regs.fs_base),
@@ -70,24 +71,28 @@ fn show_own_address(p: &Process, code_cache: &CodeCache, pc: u64, regs: &Regs) -
     {
         return None;
     }
-    replace(p, code_cache, operand.wrapping_add(offset), size)
+    replace(p, code_cache, GuestAddr(operand.wrapping_add(offset)), size)
 }
 
 /// If the `size` bytes at `at` are an address of the code cache, they become the program's.
-fn replace(p: &Process, code_cache: &CodeCache, at: u64, size: usize) -> Option<()> {
+fn replace(p: &Process, code_cache: &CodeCache, at: GuestAddr, size: usize) -> Option<()> {
     let mut word = [0; 8];
-    if p.memory.read(at, &mut word[..size]) != size {
+    if p.memory.read(at.0, &mut word[..size]) != size {
         return None;
     }
     let cached = in_cache(code_cache, u64::from_le_bytes(word), size)?;
-    let own = code_cache.trans.place(cached).map_or(0, |place| code_cache.trans.pc_of(place.block, place.index));
-    p.memory.write(at, &own.to_le_bytes()[..size]).ok()
+    let own =
+        code_cache.trans.place(cached).map_or(GuestAddr(0), |place| code_cache.trans.pc_of(place.block, place.index));
+    p.memory.write(at.0, &own.0.to_le_bytes()[..size]).ok()
 }
 
 /// The address of the code cache that a word of so many bytes shows, which may be just the lower half.
-fn in_cache(code_cache: &CodeCache, word: u64, size: usize) -> Option<u64> {
+fn in_cache(code_cache: &CodeCache, word: u64, size: usize) -> Option<CacheAddr> {
     code_cache.chunks.iter().find_map(|c| {
-        let upper = if size == 8 { 0 } else { c.guest & !0xffff_ffff };
-        [upper, upper.wrapping_add(1 << 32)].into_iter().map(|u| u.wrapping_add(word)).find(|a| code_cache.is_cache(*a))
+        let upper = if size == 8 { 0 } else { c.guest.0 & !0xffff_ffff };
+        [upper, upper.wrapping_add(1 << 32)]
+            .into_iter()
+            .map(|u| CacheAddr(u.wrapping_add(word)))
+            .find(|a| code_cache.is_cache(*a))
     })
 }

@@ -2,6 +2,8 @@
 //! Invariants: the live blocks stand in the order of their addresses, each address once, so that the place of one follows from
 //! how many bits are set in front of its own; what is told of a block here is what the table has.
 
+use grind_types::addr::GuestAddr;
+
 use super::{Fragment, FragmentId};
 
 /// A page of guest code.
@@ -36,8 +38,8 @@ impl Default for Page {
 }
 
 /// The word that has an address's bit, and that bit.
-fn place(pc: u64) -> (usize, u64) {
-    ((pc as usize & 0xfff) >> 6, 1 << (pc & 63))
+fn place(pc: GuestAddr) -> (usize, u64) {
+    ((pc.0 as usize & 0xfff) >> 6, 1 << (pc.0 & 63))
 }
 
 /// By a word: 1 for each word behind it.
@@ -57,25 +59,25 @@ static BEHIND: [[u16; 64]; 64] = {
 
 impl Page {
     /// Whether a live block begins at `pc`.
-    pub(super) fn begins(&self, pc: u64) -> bool {
+    pub(super) fn begins(&self, pc: GuestAddr) -> bool {
         let (word, bit) = place(pc);
         self.starts[word] & bit != 0
     }
 
     /// How many live blocks begin on the page in front of `pc`.
-    fn rank(&self, pc: u64) -> usize {
+    fn rank(&self, pc: GuestAddr) -> usize {
         let (word, bit) = place(pc);
         usize::from(self.before[word]) + (self.starts[word] & (bit - 1)).count_ones() as usize
     }
 
     /// The live block at `pc`.
-    pub(super) fn at(&self, pc: u64) -> Option<Live> {
+    pub(super) fn at(&self, pc: GuestAddr) -> Option<Live> {
         self.begins(pc).then(|| self.live[self.rank(pc)])
     }
 
     /// The first address from `pc` on at which a live block of this page begins.
-    pub(super) fn next(&self, pc: u64) -> Option<u64> {
-        Some(pc & !0xfff | u64::from(self.live.get(self.rank(pc))?.offset))
+    pub(super) fn next(&self, pc: GuestAddr) -> Option<GuestAddr> {
+        Some(pc.page().plus(self.live.get(self.rank(pc))?.offset.into()))
     }
 
     /// Adds a block that begins here.
@@ -86,7 +88,7 @@ impl Page {
             return;
         }
         let Fragment { pc, dead_in, live_in, .. } = *block;
-        self.live.insert(self.rank(pc), Live { id, dead_in, live_in, offset: (pc & 0xfff) as u16 });
+        self.live.insert(self.rank(pc), Live { id, dead_in, live_in, offset: (pc.0 & 0xfff) as u16 });
         let (word, bit) = place(pc);
         self.starts[word] |= bit;
         // All of them at once, so that there are no branches.
@@ -99,7 +101,7 @@ impl Page {
     }
 
     /// The block at `pc` is dead, if it is `id`.
-    pub(super) fn forget(&mut self, pc: u64, id: FragmentId) {
+    pub(super) fn forget(&mut self, pc: GuestAddr, id: FragmentId) {
         if self.at(pc).is_none_or(|live| live.id != id) {
             return;
         }

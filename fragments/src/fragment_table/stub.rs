@@ -4,6 +4,7 @@
 use grind_layout::SlotWord;
 use grind_layout::registers::Gpr;
 use grind_trace::follow::CallContextId;
+use grind_types::addr::{CacheAddr, GuestAddr};
 
 use super::{FragmentId, Way};
 
@@ -19,9 +20,9 @@ pub enum StubKind {
     /// A direct branch whose target has no fragment yet; `site` is the address of the 32-bit field to patch.
     Exit {
         /// The program's address that it leads to.
-        target: u64,
+        target: GuestAddr,
         /// Where the field is.
-        site: u64,
+        site: CacheAddr,
         /// The call context that it goes on in.
         call_context: CallContextId,
     },
@@ -34,7 +35,7 @@ pub enum StubKind {
         /// The call context that it is in.
         call_context: CallContextId,
         /// Where the field is.
-        root: u64,
+        root: CacheAddr,
     },
     /// A return that emitted code cannot follow; its site is in [`grind_layout::SlotWord::Returning`]. rcx has been saved; the
     /// target is in rcx, or right below the stack pointer.
@@ -52,23 +53,23 @@ pub enum StubKind {
     /// A system call that must not simply run. `go` is the address of the `syscall` instruction.
     Syscall {
         /// The address behind the instruction.
-        next: u64,
+        next: GuestAddr,
         /// The address of the `syscall` instruction in translated code.
-        go: u64,
+        go: CacheAddr,
     },
     /// A system call has answered EFAULT or EINTR; its number is in `SlotWord::T2`, its `syscall` instruction at `go`.
     CallFailed {
         /// The address of the `syscall` instruction in translated code.
-        go: u64,
+        go: CacheAddr,
     },
     /// An instruction that grind carries out; execution goes on behind the stub.
     Emulate {
         /// Which one.
         what: Emulate,
         /// Its address.
-        pc: u64,
+        pc: GuestAddr,
         /// The address behind it.
-        next: u64,
+        next: GuestAddr,
         /// The block that it is in.
         block: FragmentId,
     },
@@ -84,12 +85,12 @@ pub enum StubKind {
     /// stub.
     SavedX87 {
         /// The address of the instruction.
-        pc: u64,
+        pc: GuestAddr,
     },
     /// In front of the block at `pc`, where an allocator begins or a call of one returns to. Execution goes on behind the stub.
     Watched {
         /// The address of the block.
-        pc: u64,
+        pc: GuestAddr,
         /// Such a call may be returning there.
         returns: bool,
     },
@@ -97,7 +98,7 @@ pub enum StubKind {
     /// the stub.
     Framed {
         /// The address of the block.
-        pc: u64,
+        pc: GuestAddr,
     },
 }
 
@@ -125,7 +126,7 @@ pub const STUB_BYTES: u64 = 5;
 #[derive(Clone, Copy, Debug)]
 pub struct Stub {
     /// Address of the `int3`.
-    pub addr: u64,
+    pub addr: CacheAddr,
     /// What it means.
     pub kind: StubKind,
 }

@@ -1,12 +1,13 @@
 //! The tables by page and by cache address beside a search of everything, and what outlives a flush.
 
 use super::*;
+use grind_types::addr::{CacheAddr, GuestAddr};
 
 use crate::testing::block;
 
 #[test]
 fn code_that_is_translated_anew_has_its_old_sites() {
-    let site = |addr, kind| trace::Site { module: 1, len: 4, addr: grind_types::addr::GuestAddr(addr), kind };
+    let site = |addr, kind| trace::Site { module: 1, len: 4, addr: GuestAddr(addr), kind };
     let repeated =
         SiteKind::Repeated { size: 1, source: true, target: trace::Target::Write, target_first: false, narrow: false };
     let mut t = FragmentTable::default();
@@ -38,27 +39,28 @@ fn a_jump_to_what_stands_behind_it_has_not_been_executed_where_it_is() {
     let jump = InsnShape { guest: 2, cache: 0 };
     t.shapes.extend([InsnShape { guest: 3, cache: 3 }, jump, jump]);
     let base = layout::CHUNK_SIZE;
-    let both = t.add_fragment(Fragment { n: 2, len: 4, ..block(0x1000, 5, base) });
-    let alone = t.add_fragment(Fragment { n: 1, len: 1, shapes: 2, ..block(0x1003, 2, base + 16) });
-    let place = |cache: u64| t.place(cache).map(|p| (p.block, p.index, p.at_start));
+    let both = t.add_fragment(Fragment { n: 2, len: 4, ..block(GuestAddr(0x1000), 5, CacheAddr(base)) });
+    let alone =
+        t.add_fragment(Fragment { n: 1, len: 1, shapes: 2, ..block(GuestAddr(0x1003), 2, CacheAddr(base + 16)) });
+    let place = |at: u64| t.place(CacheAddr(at)).map(|p| (p.block, p.index, p.at_start));
     assert_eq!(place(base), Some((both, 0, true)));
     assert_eq!(place(base + 3), Some((both, 1, true)));
     assert_eq!(place(base + 16), Some((alone, 0, true)));
-    assert_eq!((t.pc_of(both, 1), t.pc_of(alone, 0)), (0x1003, 0x1003));
+    assert_eq!((t.pc_of(both, 1), t.pc_of(alone, 0)), (GuestAddr(0x1003), GuestAddr(0x1003)));
 }
 
 /// The same questions, answered by looking at all blocks.
 struct Naive(Vec<Fragment>);
 
 impl Naive {
-    fn lookup(&self, pc: u64) -> Option<FragmentId> {
+    fn lookup(&self, pc: GuestAddr) -> Option<FragmentId> {
         self.0.iter().rposition(|b| b.pc == pc && !b.dead).map(|i| FragmentId(i as u32))
     }
 
-    fn kill_range(&mut self, start: u64, end: u64) -> Vec<FragmentId> {
+    fn kill_range(&mut self, start: GuestAddr, end: GuestAddr) -> Vec<FragmentId> {
         let mut killed = Vec::new();
         for (i, b) in self.0.iter_mut().enumerate() {
-            if !b.dead && start < end && b.pc < end && b.pc + u64::from(b.guest_len) > start {
+            if !b.dead && start < end && b.pc < end && b.pc.plus(b.guest_len.into()) > start {
                 b.dead = true;
                 killed.push(FragmentId(i as u32));
             }
@@ -79,20 +81,20 @@ fn tables_by_page_answer_as_a_search_of_all_blocks() {
     let chunks = [0x7000_0000_0000u64, 0x1000_0000];
     let mut used = chunks;
     let (mut fast, mut naive) = (FragmentTable::default(), Naive(Vec::new()));
-    let mut state_map: Vec<(u64, StateMapEntry)> = Vec::new();
+    let mut state_map: Vec<(CacheAddr, StateMapEntry)> = Vec::new();
     for round in 0..3000 {
-        let pc = 0x40_0000 + random(5 * 4096);
+        let pc = GuestAddr(0x40_0000 + random(5 * 4096));
         if random(20) == 0 {
-            let end = pc + random(6000);
+            let end = pc.plus(random(6000));
             let (mut a, mut b) = (fast.kill_range(pc, end), naive.kill_range(pc, end));
             a.sort_unstable();
             b.sort_unstable();
             assert_eq!(a, b, "round {round}");
         } else if fast.lookup(pc, CallContextId(0)).is_none() {
             let chunk = random(2) as usize;
-            let new = block(pc, 1 + random(100) as u16, used[chunk]);
+            let new = block(pc, 1 + random(100) as u16, CacheAddr(used[chunk]));
             if random(3) == 0 {
-                let at = used[chunk] + random(4);
+                let at = CacheAddr(used[chunk] + random(4));
                 for entry in [StateMapEntry::Before, StateMapEntry::After] {
                     fast.add_state_map_entry(at, entry);
                     state_map.push((at, entry));
@@ -102,18 +104,20 @@ fn tables_by_page_answer_as_a_search_of_all_blocks() {
             fast.add_fragment(new);
             naive.0.push(new);
         }
-        let at = 0x40_0000 + random(5 * 4096);
+        let at = GuestAddr(0x40_0000 + random(5 * 4096));
         assert_eq!(fast.lookup(at, CallContextId(0)), naive.lookup(at), "round {round}");
         assert_eq!(fast.begins(at, CallContextId(0)), naive.lookup(at).is_some());
-        let next = (at..(at | 0xfff) + 1).find(|a| fast.begins(*a, CallContextId(0))).unwrap_or((at | 0xfff) + 1);
+        let page_end = (at.0 | 0xfff) + 1;
+        let next = (at.0..page_end).map(GuestAddr).find(|a| fast.begins(*a, CallContextId(0)));
+        let next = next.unwrap_or(GuestAddr(page_end));
         assert_eq!(fast.next_begin(at, CallContextId(0)), next);
         // Pages that hold nothing but dead blocks may still count as touched.
-        let end = at + random(9000);
-        let touched = naive.0.iter().any(|b| !b.dead && b.pc < end && b.pc + u64::from(b.guest_len) > at);
+        let end = at.plus(random(9000));
+        let touched = naive.0.iter().any(|b| !b.dead && b.pc < end && b.pc.plus(b.guest_len.into()) > at);
         assert!(fast.touches(at, end) || !touched, "round {round}");
         let chunk = random(2) as usize;
-        let cache = chunks[chunk] + random(used[chunk] - chunks[chunk] + 40);
-        let inside = naive.0.iter().position(|b| cache >= b.cache && cache < b.cache + 16);
+        let cache = CacheAddr(chunks[chunk] + random(used[chunk] - chunks[chunk] + 40));
+        let inside = naive.0.iter().position(|b| cache >= b.cache && cache < b.cache.plus(16));
         assert_eq!(fast.place(cache).map(|p| p.block.0 as usize), inside);
         assert_eq!(fast.state_map_entry(cache), state_map.iter().rfind(|p| p.0 == cache).map(|p| p.1));
     }
