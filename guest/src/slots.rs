@@ -7,7 +7,6 @@ mod trace;
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -145,7 +144,7 @@ impl SlotPool {
     #[inline]
     pub fn clear_counters(&self, id: SlotId, n: u32) {
         if !self.punch(id, layout::COUNTERS, layout::TRACE_AREA - layout::COUNTERS) {
-            let _ = self.set_words(id, layout::COUNTERS, &vec![0; n as usize]);
+            self.set_words(id, layout::COUNTERS, &vec![0; n as usize]);
         }
     }
 
@@ -221,14 +220,16 @@ impl SlotPool {
 
     /// Writes a slot word.
     #[inline]
-    pub fn set_slot_word(&self, id: SlotId, word: SlotWord, v: u64) -> io::Result<()> {
-        self.set_words(id, word.at().into(), &[v])
+    pub fn set_slot_word(&self, id: SlotId, word: SlotWord, v: u64) {
+        self.set_words(id, word.at().into(), &[v]);
     }
 
     /// Sees to it that the clock of the caches of a slot is not 0, which says of a line of code that it is not in the cache.
     #[inline]
-    pub fn start_clock(&self, id: SlotId) -> io::Result<()> {
-        if self.slot_word(id, SlotWord::Clock) == 0 { self.set_slot_word(id, SlotWord::Clock, 1) } else { Ok(()) }
+    pub fn start_clock(&self, id: SlotId) {
+        if self.slot_word(id, SlotWord::Clock) == 0 {
+            self.set_slot_word(id, SlotWord::Clock, 1);
+        }
     }
 
     /// The slot words of a slot, where the guest has them.
@@ -239,19 +240,18 @@ impl SlotPool {
 
     /// Copies the slot words of a thread: it goes on with another slot.
     #[inline]
-    pub fn copy_slot_words(&self, from: SlotId, to: SlotId) -> io::Result<()> {
+    pub fn copy_slot_words(&self, from: SlotId, to: SlotId) {
         let mut words = [0; layout::THREAD_WORDS];
-        self.file.read_exact_at(&mut words, u64::from(from.0) * layout::SLOT_SIZE + layout::HEADER)?;
-        self.file.write_all_at(&words, u64::from(to.0) * layout::SLOT_SIZE + layout::HEADER)?;
-        self.copy_allocator_call(from, to)
+        self.read(from, layout::HEADER, &mut words);
+        self.write(to, layout::HEADER, &words);
+        self.copy_allocator_call(from, to);
     }
 
     /// The thread of slot `to` is in the same call of an allocator as that of `from`.
-    pub fn copy_allocator_call(&self, from: SlotId, to: SlotId) -> io::Result<()> {
+    pub fn copy_allocator_call(&self, from: SlotId, to: SlotId) {
         for word in [SlotWord::AllocatorFrame, SlotWord::AllocatorResult] {
-            self.set_slot_word(to, word, self.slot_word(from, word))?;
+            self.set_slot_word(to, word, self.slot_word(from, word));
         }
-        Ok(())
     }
 
     /// Reads a word at any offset of a slot.
@@ -263,24 +263,23 @@ impl SlotPool {
     }
 
     /// Writes words from any offset of a slot on.
-    pub fn set_words(&self, id: SlotId, offset: u64, words: &[u64]) -> io::Result<()> {
+    pub fn set_words(&self, id: SlotId, offset: u64, words: &[u64]) {
         let mapped = self.mapped.part(&self.file, id.0, offset, words.len() * 8);
         if let (Some((memory, at)), [word]) = (&mapped, words) {
             memory.store_u64(*at, *word);
-            return Ok(());
+            return;
         }
         let bytes = bytes_of(words);
-        if let Some((memory, at)) = mapped {
-            memory.write(at, &bytes);
-            return Ok(());
+        match mapped {
+            Some((memory, at)) => memory.write(at, &bytes),
+            None => self.write(id, offset, &bytes),
         }
-        self.file.write_all_at(&bytes, u64::from(id.0) * layout::SLOT_SIZE + offset)
     }
 
     /// The words of a slot, as the state of its thread's caches.
     #[inline]
     pub fn words(&self, id: SlotId) -> SlotWords<'_> {
-        SlotWords { file: &self.file, at: u64::from(id.0) * layout::SLOT_SIZE }
+        SlotWords { pool: self, slot: id }
     }
 
     /// The state of a thread's data cache, read as a whole.
@@ -297,7 +296,7 @@ impl SlotPool {
         ];
         DataCache(parts.map(|(at, n)| {
             let mut bytes = vec![0; n as usize * 8];
-            let _ = self.file.read_exact_at(&mut bytes, u64::from(id.0) * layout::SLOT_SIZE + at);
+            self.read(id, at, &mut bytes);
             (at, bytes.as_chunks::<8>().0.iter().map(|b| u64::from_le_bytes(*b)).collect())
         }))
     }
@@ -306,21 +305,18 @@ impl SlotPool {
     #[inline]
     pub fn set_data_cache(&self, id: SlotId, state: &DataCache) {
         for (at, words) in &state.0 {
-            let bytes = bytes_of(words);
-            let _ = self.file.write_all_at(&bytes, u64::from(id.0) * layout::SLOT_SIZE + at);
+            self.write(id, *at, &bytes_of(words));
         }
     }
 
     /// Copies the state of caches and predictors: the child of a fork goes on with it. `ranges` are offsets in a slot.
-    pub fn copy_ranges(&self, from: SlotId, to: SlotId, ranges: &[(u64, u64)]) -> io::Result<()> {
-        let (from, to) = (u64::from(from.0) * layout::SLOT_SIZE, u64::from(to.0) * layout::SLOT_SIZE);
+    pub fn copy_ranges(&self, from: SlotId, to: SlotId, ranges: &[(u64, u64)]) {
         let mut bytes = Vec::new();
         for &(at, len) in ranges {
             bytes.resize(len as usize, 0);
-            self.file.read_exact_at(&mut bytes, from + at)?;
-            self.file.write_all_at(&bytes, to + at)?;
+            self.read(from, at, &mut bytes);
+            self.write(to, at, &bytes);
         }
-        Ok(())
     }
 
     /// What emitted code knows of the calls of the thread on a slot. `shown`: what it knew the last time; `call_edges`: the call edges
@@ -374,7 +370,7 @@ impl SlotPool {
         }
         let mut bytes = vec![0; words.len() * 8];
         // A hole reads as zeros, which is what it means.
-        let _ = self.file.read_exact_at(&mut bytes, u64::from(id.0) * layout::SLOT_SIZE + offset);
+        self.read(id, offset, &mut bytes);
         for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
             *word = u64::from_le_bytes(*bytes);
         }
@@ -391,13 +387,13 @@ impl SlotPool {
         let new: Vec<u64> =
             (calls.kept == 0).then_some(&bottom).into_iter().chain(&calls.frames).flat_map(words).collect();
         let first = if calls.kept == 0 { 0 } else { calls.kept as u64 + 1 };
-        let _ = self.set_words(id, layout::FRAMES + layout::FRAME * first, &new);
+        self.set_words(id, layout::FRAMES + layout::FRAME * first, &new);
         let top = layout::FRAMES + layout::FRAME * (calls.kept + calls.frames.len()) as u64;
         let [a, b, c, d, e] = calls.totals;
-        let _ = self.set_words(id, u64::from(SlotWord::TopFrame.at()), &[top, a, b, c, d, e]);
+        self.set_words(id, u64::from(SlotWord::TopFrame.at()), &[top, a, b, c, d, e]);
         for &(function, n) in &calls.active {
             if function < layout::MOST_FUNCTIONS {
-                let _ = self.set_words(id, layout::ACTIVE + 8 * u64::from(function), &[n]);
+                self.set_words(id, layout::ACTIVE + 8 * u64::from(function), &[n]);
             }
         }
     }
@@ -406,38 +402,47 @@ impl SlotPool {
     #[inline]
     pub fn frames_known(&self, id: SlotId, entered: u64) {
         let top = self.slot_word(id, SlotWord::TopFrame);
-        let _ = self.set_words(id, u64::from(SlotWord::ToldFrame.at()), &[top, entered]);
+        self.set_words(id, u64::from(SlotWord::ToldFrame.at()), &[top, entered]);
     }
 
-    /// Writes constants to a slot.
+    /// Writes bytes from any offset of a slot on.
+    ///
+    /// # Panics
+    /// Panics if the memory cannot be had: what is not written would be counted wrong, or lead the program astray.
     #[inline]
-    pub fn write(&self, id: SlotId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all_at(bytes, u64::from(id.0) * layout::SLOT_SIZE + offset)
+    pub fn write(&self, id: SlotId, offset: u64, bytes: &[u8]) {
+        if let Err(e) = self.file.write_all_at(bytes, u64::from(id.0) * layout::SLOT_SIZE + offset) {
+            panic!("{} bytes at {offset:#x} of slot {} cannot be written: {e}", bytes.len(), id.0);
+        }
+    }
+
+    /// Reads bytes from any offset of a slot on.
+    fn read(&self, id: SlotId, offset: u64, bytes: &mut [u8]) {
+        if let Err(e) = self.file.read_exact_at(bytes, u64::from(id.0) * layout::SLOT_SIZE + offset) {
+            panic!("{} bytes at {offset:#x} of slot {} cannot be read: {e}", bytes.len(), id.0);
+        }
     }
 
     /// Makes the state of caches and predictors all zeros. `ranges` are offsets in a slot, and lengths.
     #[inline]
-    pub fn clear_ranges(&self, id: SlotId, ranges: &[(u64, u64)]) -> io::Result<()> {
-        ranges.iter().try_for_each(|&(at, len)| self.write(id, at, &vec![0; len as usize]))
+    pub fn clear_ranges(&self, id: SlotId, ranges: &[(u64, u64)]) {
+        ranges.iter().for_each(|&(at, len)| self.write(id, at, &vec![0; len as usize]));
     }
 
     /// See [`level1::forget_lines`].
-    pub fn forget_lines(&self, id: SlotId, cache: FirstLevel) -> io::Result<()> {
+    pub fn forget_lines(&self, id: SlotId, cache: FirstLevel) {
         let mut state = self.data_cache(id, cache, false);
         level1::forget_lines(&mut state, cache);
-        state.0.iter().try_for_each(|(at, words)| {
-            let bytes = bytes_of(words);
-            self.write(id, *at, &bytes)
-        })
+        self.set_data_cache(id, &state);
     }
 
     /// Takes `n` off a counter; returns what remains.
     pub fn take_off_counter(&self, id: SlotId, counter: u32, n: u64) -> u64 {
-        let at = u64::from(id.0) * layout::SLOT_SIZE + u64::from(layout::counter_offset(counter));
+        let at = u64::from(layout::counter_offset(counter));
         let mut b = [0; 8];
-        let _ = self.file.read_exact_at(&mut b, at);
+        self.read(id, at, &mut b);
         let remains = u64::from_le_bytes(b).wrapping_sub(n);
-        let _ = self.file.write_all_at(&remains.to_le_bytes(), at);
+        self.write(id, at, &remains.to_le_bytes());
         remains
     }
 
@@ -454,14 +459,11 @@ impl SlotPool {
     pub fn each_counter(&self, id: SlotId, n: u32, mut add: impl FnMut(u32, u64)) {
         let n = n as usize;
         let mut buf = vec![0; (n * 8).min(1 << 16)];
-        let start = u64::from(id.0) * layout::SLOT_SIZE + layout::COUNTERS;
         let mut done = 0;
         while done < n {
             let k = (n - done).min(buf.len() / 8);
             let bytes = &mut buf[..k * 8];
-            if self.file.read_exact_at(bytes, start + done as u64 * 8).is_err() {
-                break;
-            }
+            self.read(id, layout::COUNTERS + done as u64 * 8, bytes);
             for (i, b) in bytes.as_chunks::<8>().0.iter().enumerate().filter(|(_, b)| **b != [0; 8]) {
                 add((done + i) as u32, u64::from_le_bytes(*b));
             }
@@ -472,23 +474,23 @@ impl SlotPool {
 
 /// See [`SlotPool::words`]. A hole reads as zeros, which is what it means.
 pub struct SlotWords<'a> {
-    file: &'a File,
-    at: u64,
+    pool: &'a SlotPool,
+    slot: SlotId,
 }
 
 impl Words for SlotWords<'_> {
     fn get(&self, at: u64) -> u64 {
         let mut b = [0; 8];
-        let _ = self.file.read_exact_at(&mut b, self.at + at);
+        self.pool.read(self.slot, at, &mut b);
         u64::from_le_bytes(b)
     }
 
     fn set(&mut self, at: u64, value: u64) {
-        let _ = self.file.write_all_at(&value.to_le_bytes(), self.at + at);
+        self.pool.write(self.slot, at, &value.to_le_bytes());
     }
 
     fn set_all(&mut self, at: u64, values: &[u64]) {
-        let _ = self.file.write_all_at(&bytes_of(values), self.at + at);
+        self.pool.write(self.slot, at, &bytes_of(values));
     }
 }
 
@@ -536,11 +538,11 @@ mod tests {
         let pool = SlotPool::new(file, layout::SLOTS_HINT, n);
         let at = |id: u32, offset: u64| u64::from(id) * layout::SLOT_SIZE + offset;
         for id in 0..n {
-            pool.set_slot_word(SlotId(id), SlotWord::Request, (id + 7).into()).expect("a word");
+            pool.set_slot_word(SlotId(id), SlotWord::Request, (id + 7).into());
         }
         for id in 0..n {
             let mut word = [0; 8];
-            pool.file.read_exact_at(&mut word, at(id, u64::from(SlotWord::Request.at()))).expect("a word");
+            pool.file.read_exact_at(&mut word, at(id, u64::from(SlotWord::Request.at())));
             assert_eq!(u64::from_le_bytes(word), u64::from(id + 7));
             pool.file.write_all_at(&3u64.to_le_bytes(), at(id, u64::from(SlotWord::Answer.at()))).expect("room");
             assert_eq!(pool.slot_word(SlotId(id), SlotWord::Answer), 3);
@@ -548,9 +550,9 @@ mod tests {
         assert!(pool.header(SlotId(0)).is_some() && pool.header(SlotId(n - 1)).is_none());
         // Frames, in a pool of which no mapping has been made, and in this one, which has no more.
         for pool in [&self::pool(), &pool] {
-            pool.set_words(SlotId(1), layout::FRAMES + 8, &[4, 5, 6]).expect("words");
+            pool.set_words(SlotId(1), layout::FRAMES + 8, &[4, 5, 6]);
             let mut bytes = [0; 24];
-            pool.file.read_exact_at(&mut bytes, at(1, layout::FRAMES + 8)).expect("words");
+            pool.file.read_exact_at(&mut bytes, at(1, layout::FRAMES + 8));
             assert_eq!(bytes.as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w)).collect::<Vec<_>>(), [4, 5, 6]);
             assert_eq!(pool.word(SlotId(1), layout::FRAMES + 16), 5);
         }

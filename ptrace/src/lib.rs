@@ -274,6 +274,12 @@ impl Stopped {
         self.resume_midway(how, signal)
     }
 
+    /// As [`Self::resume`], where nothing is left to do if the thread has been killed meanwhile: its end is waited for as that of
+    /// any other.
+    pub fn go_on(self, how: How, signal: i32) {
+        let _ = self.resume(how, signal);
+    }
+
     /// As [`Self::resume`], but without the signals that were kept for the thread: it is in the middle of something.
     pub fn resume_midway(self, how: How, signal: i32) -> Result<()> {
         if how != How::Listen && owed::stops(self.tid) {

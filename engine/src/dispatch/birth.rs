@@ -30,7 +30,7 @@ impl Dispatcher<'_> {
         // been read. To let it go on from there would be to pass over it.
         if let (Ok(child), Ok(regs), true) = (child, regs, t.stands_at(event)) {
             self.birth(&t, Tid(child as i32), &regs, event);
-            let _ = t.resume(How::Continue, 0);
+            t.go_on(How::Continue, 0);
         }
     }
 
@@ -168,7 +168,7 @@ impl Dispatcher<'_> {
         if p.pool.borrow().is_low() {
             code_cache.stop_before_births();
         }
-        let _ = p.pool.borrow().set_slot_word(slot, SlotWord::GuestGs, guest_gs);
+        p.pool.borrow().set_slot_word(slot, SlotWord::GuestGs, guest_gs);
         drop(code_cache);
         self.threads.insert(tid, Thread::new(pid, state, slot, contexts));
         true
@@ -260,7 +260,7 @@ impl Dispatcher<'_> {
             if self.follows(tid) && self.process_of(tid).is_some_and(|p| !tid.leads(p.pid)) {
                 return self.enter_anew(t, regs);
             }
-            let _ = t.resume(How::Continue, 0);
+            t.go_on(How::Continue, 0);
         }
     }
 }

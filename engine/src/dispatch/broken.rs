@@ -71,7 +71,7 @@ impl Dispatcher<'_> {
                 Some(Wait::Stopped(t, _)) => {
                     quiet = 0;
                     let _ = kill(unistd::Pid::from_raw(t.tid().0), Signal::SIGKILL);
-                    let _ = t.resume(How::Continue, 0);
+                    t.go_on(How::Continue, 0);
                 }
                 Some(Wait::Exited { tid, .. } | Wait::Killed { tid, .. }) => {
                     quiet = 0;

@@ -51,7 +51,7 @@ impl Dispatcher<'_> {
                 How::Continue
             }
         };
-        let _ = t.resume(how, 0);
+        t.go_on(how, 0);
     }
 
     /// The thread has stopped: a system call that it was in counts up to here, and may be `over`.

@@ -110,11 +110,11 @@ pub(super) fn give_back(th: &Thread, pool: &mut SlotPool) {
 /// Takes the context and the stack of contexts from one header to another.
 pub(super) fn copy_header(pool: &SlotPool, from: SlotId, to: SlotId) {
     for word in [SlotWord::Context, SlotWord::ContextDepth, SlotWord::ContextStops] {
-        let _ = pool.set_slot_word(to, word, pool.slot_word(from, word));
+        pool.set_slot_word(to, word, pool.slot_word(from, word));
     }
     let depth = pool.slot_word(from, SlotWord::ContextDepth);
     let stack: Vec<u64> = (0..depth).map(|n| pool.word(from, CONTEXT_STACK + 8 * n)).collect();
-    let _ = pool.set_words(to, CONTEXT_STACK, &stack);
+    pool.set_words(to, CONTEXT_STACK, &stack);
 }
 
 impl Dispatcher<'_> {
@@ -147,8 +147,8 @@ impl Dispatcher<'_> {
         if th.contexts.leader.is_none() {
             copy_header(&pool, from.slot, th.slot);
         }
-        let _ = pool.set_slot_word(th.slot, SlotWord::Context, th.contexts.home);
-        let _ = pool.set_slot_word(th.slot, SlotWord::ContextStops, 0);
+        pool.set_slot_word(th.slot, SlotWord::Context, th.contexts.home);
+        pool.set_slot_word(th.slot, SlotWord::ContextStops, 0);
         let home = th.contexts.home;
         drop(pool);
         p.books.of(home);
@@ -175,11 +175,11 @@ impl Dispatcher<'_> {
                 let half = CONTEXT_DEPTH / 2;
                 th.contexts.below.extend((0..half).map(|n| pool.word(th.slot, CONTEXT_STACK + 8 * n)));
                 let upper: Vec<u64> = (half..depth).map(|n| pool.word(th.slot, CONTEXT_STACK + 8 * n)).collect();
-                let _ = pool.set_words(th.slot, CONTEXT_STACK, &upper);
+                pool.set_words(th.slot, CONTEXT_STACK, &upper);
                 depth -= half;
             }
-            let _ = pool.set_words(th.slot, CONTEXT_STACK + 8 * depth, &[before]);
-            let _ = pool.set_slot_word(th.slot, SlotWord::ContextDepth, depth + 1);
+            pool.set_words(th.slot, CONTEXT_STACK + 8 * depth, &[before]);
+            pool.set_slot_word(th.slot, SlotWord::ContextDepth, depth + 1);
         }
         if let Some(leader) = leader {
             self.settle_stops(leader);
@@ -204,11 +204,11 @@ impl Dispatcher<'_> {
                 // Those that were taken from below come back.
                 let from = th.contexts.below.len().saturating_sub(CONTEXT_DEPTH as usize / 2);
                 let back = th.contexts.below.split_off(from);
-                let _ = pool.set_words(th.slot, CONTEXT_STACK, &back);
+                pool.set_words(th.slot, CONTEXT_STACK, &back);
                 depth = back.len() as u64;
             }
             depth.checked_sub(1).map(|depth| {
-                let _ = pool.set_slot_word(th.slot, SlotWord::ContextDepth, depth);
+                pool.set_slot_word(th.slot, SlotWord::ContextDepth, depth);
                 pool.word(th.slot, CONTEXT_STACK + 8 * depth)
             })
         };
@@ -252,7 +252,7 @@ impl Dispatcher<'_> {
         let followers = if context == before { Vec::new() } else { self.lead(tid, context) };
         // Where all threads stop to have their translations thrown away, they change before any of them goes on.
         if followers.is_empty() || self.is_flushing(tid) {
-            let _ = t.resume(How::Continue, 0);
+            t.go_on(How::Continue, 0);
         } else {
             self.held.insert(tid, Held { thread: t, followers });
         }
@@ -280,9 +280,9 @@ impl Dispatcher<'_> {
             let pool = p.pool.borrow();
             let base = pool.gs(slot);
             let before = pool.slot_word(header, SlotWord::Context);
-            let _ = pool.set_words(header, entry(context), &[context, base]);
-            let _ = pool.set_slot_word(header, SlotWord::Context, context);
-            let _ = pool.set_slot_word(header, SlotWord::ContextBase, base);
+            pool.set_words(header, entry(context), &[context, base]);
+            pool.set_slot_word(header, SlotWord::Context, context);
+            pool.set_slot_word(header, SlotWord::ContextBase, base);
             before != context
         };
         if changed {
@@ -334,7 +334,7 @@ impl Dispatcher<'_> {
         pool.each_counter(slot, counters, |counter, n| book.add(counter, n));
         pool.clear_counters(slot, counters);
         if pool.word(th.slot, entry(former)) == former {
-            let _ = pool.set_words(th.slot, entry(former), &[0, 0]);
+            pool.set_words(th.slot, entry(former), &[0, 0]);
         }
         Some((t, slot))
     }
@@ -354,7 +354,7 @@ impl Dispatcher<'_> {
             // Until the first change, nothing is told of lines.
             let first = context != 0 && pool.slot_word(slot, SlotWord::ContextTime) == 0;
             if let Some(cache) = p.code_cache.borrow().trace.settings.accesses.filter(|_| changed || first) {
-                let _ = pool.forget_lines(slot, cache);
+                pool.forget_lines(slot, cache);
             }
         }
     }
@@ -365,7 +365,7 @@ impl Dispatcher<'_> {
         if let Some(th) = self.threads.get(&tid).filter(|th| !th.folded)
             && let Some(p) = self.processes.get(&th.pid)
         {
-            let _ = p.pool.borrow().set_slot_word(th.slot, SlotWord::ContextStops, followed.into());
+            p.pool.borrow().set_slot_word(th.slot, SlotWord::ContextStops, followed.into());
         }
     }
 
@@ -391,7 +391,7 @@ impl Dispatcher<'_> {
             // It has not done anything yet.
             th.contexts.home = context;
             if let Some(p) = self.processes.get(&th.pid) {
-                let _ = p.pool.borrow().set_slot_word(th.slot, SlotWord::Context, context);
+                p.pool.borrow().set_slot_word(th.slot, SlotWord::Context, context);
             }
             false
         });
@@ -427,7 +427,7 @@ impl Dispatcher<'_> {
         }
         for leader in free {
             if let Some(held) = self.held.remove(&leader) {
-                let _ = held.thread.resume(How::Continue, 0);
+                held.thread.go_on(How::Continue, 0);
             }
         }
     }

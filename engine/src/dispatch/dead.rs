@@ -44,7 +44,7 @@ impl Dispatcher<'_> {
         }
         let body = code_cache.borrow().trans.block(id).entry;
         if t.set_rip(body.0).is_ok() {
-            let _ = t.resume(How::Continue, 0);
+            t.go_on(How::Continue, 0);
         }
     }
 }

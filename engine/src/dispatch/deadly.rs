@@ -121,7 +121,7 @@ impl Dispatcher<'_> {
         if let Ok(mask) = t.sigmask()
             && t.set_sigmask(mask & !bit(signal)).is_ok()
         {
-            let _ = t.resume(How::Continue, signal);
+            t.go_on(How::Continue, signal);
         }
     }
 }

@@ -60,6 +60,6 @@ impl Dispatcher<'_> {
             }
             _ => How::Continue,
         };
-        let _ = t.resume(how, 0);
+        t.go_on(how, 0);
     }
 }

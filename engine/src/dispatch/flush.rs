@@ -394,7 +394,7 @@ impl Dispatcher<'_> {
                     }
                 }
                 _ => {
-                    let _ = thread.resume(How::Continue, 0);
+                    thread.go_on(How::Continue, 0);
                 }
             }
         }

@@ -214,7 +214,7 @@ impl Dispatcher<'_> {
             && let Some(bridge) = self.has_met(tid, kind, self.target_of(tid, self.transfer(tid, told)))
         {
             if t.set_rip(bridge.0).is_ok() {
-                let _ = t.resume(How::Continue, 0);
+                t.go_on(How::Continue, 0);
             }
             return;
         }
@@ -251,7 +251,7 @@ impl Dispatcher<'_> {
         let Some(t) = t else { return };
         regs.rip = code_cache.borrow().trans.block(id).entry.0;
         if t.set_regs(&regs).is_ok() {
-            let _ = t.resume(How::Continue, 0);
+            t.go_on(How::Continue, 0);
         }
     }
 
@@ -564,8 +564,8 @@ impl Dispatcher<'_> {
         let (Some(slot), Some(p)) = (self.slot_of(tid), self.process_of(tid)) else { return Some(t) };
         let (gs, gadget) = (p.pool.borrow().gs(slot), p.code_cache.borrow().gadget);
         if p.pool.borrow().slot_word(slot, SlotWord::TopFrame) == 0 {
-            let _ = p.pool.borrow().set_slot_word(slot, SlotWord::TopFrame, layout::FRAMES);
-            let _ = p.pool.borrow().set_slot_word(slot, SlotWord::Total, FIRST);
+            p.pool.borrow().set_slot_word(slot, SlotWord::TopFrame, layout::FRAMES);
+            p.pool.borrow().set_slot_word(slot, SlotWord::Total, FIRST);
         }
         let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
         let page = gs + layout::FRAMES + layout::FRAMES_SIZE;

@@ -44,7 +44,7 @@ impl Dispatcher<'_> {
         let Ok(mask) = t.sigmask() else { return };
         if t.set_regs(&regs).is_ok() && t.set_sigmask(mask | ASYNCHRONOUS).is_ok() {
             self.set_state(tid, State::InPlace { pc, block, executed, mask });
-            let _ = t.resume(How::Step, 0);
+            t.go_on(How::Step, 0);
         }
     }
 
@@ -56,7 +56,7 @@ impl Dispatcher<'_> {
         if sent {
             tracee::keep(tid, info);
             if regs.rip == step.pc.0 {
-                let _ = t.resume(How::Step, 0);
+                t.go_on(How::Step, 0);
                 return;
             }
             // In place of the step's own.
@@ -102,7 +102,7 @@ impl Dispatcher<'_> {
         if let Some(th) = self.threads.get(&tid)
             && let Some(p) = self.processes.get(&th.pid)
         {
-            let _ = p.pool.borrow().set_slot_word(th.slot, SlotWord::GuestGs, regs.gs_base);
+            p.pool.borrow().set_slot_word(th.slot, SlotWord::GuestGs, regs.gs_base);
         }
     }
 

@@ -195,7 +195,7 @@ impl Dispatcher<'_> {
         regs.orig_rax = u64::MAX;
         if t.set_regs(&regs).is_ok() {
             self.set_state(tid, State::OtherCall);
-            let _ = t.resume(How::Continue, 0);
+            t.go_on(How::Continue, 0);
         }
     }
 
@@ -224,13 +224,13 @@ impl Dispatcher<'_> {
                 return self.after_int80(t);
             }
             if self.withhold_trap(&t) {
-                let _ = t.resume(How::Continue, 0);
+                t.go_on(How::Continue, 0);
                 return;
             }
         }
         if !caught(tid, signal) {
             self.int80_again(&t, signal);
-            let _ = t.resume(How::Continue, signal);
+            t.go_on(How::Continue, signal);
             return;
         }
         let Ok(info) = t.siginfo() else { return };

@@ -39,7 +39,7 @@ impl Dispatcher<'_> {
         let switches = self.switches(tid);
         match self.threads.get(&tid).map(|th| (th.state, switches || th.contexts.follow.is_some())) {
             None if tid.leads(self.main) && self.processes.is_empty() => {
-                let _ = t.resume(How::Continue, 0);
+                t.go_on(How::Continue, 0);
             }
             None => {
                 self.early.insert(tid, (t, signal));
@@ -65,7 +65,7 @@ impl Dispatcher<'_> {
                 match state {
                     // When it is continued, there will be a stop that tells of it.
                     _ if stopping => {
-                        let _ = t.resume(How::Listen, 0);
+                        t.go_on(How::Listen, 0);
                     }
                     _ if switch => {
                         let state = self.take_back(&t, state);
@@ -78,7 +78,7 @@ impl Dispatcher<'_> {
                     }
                     // Its step may still be to come.
                     State::InPlace { .. } | State::Handler | State::SigReturn { .. } => {
-                        let _ = t.resume(How::Step, 0);
+                        t.go_on(How::Step, 0);
                     }
                     // It has been stopped while its translation was thrown away.
                     State::Guest => {
@@ -95,7 +95,7 @@ impl Dispatcher<'_> {
                             State::OtherCall if signal == libc::SIGTRAP => self.int80_again(&t, 0),
                             _ => {}
                         }
-                        let _ = t.resume(How::Continue, 0);
+                        t.go_on(How::Continue, 0);
                     }
                 }
             }
@@ -139,7 +139,7 @@ impl Dispatcher<'_> {
         let t = match t.resume_and_wait(How::Syscall, 0) {
             Ok((t, Stop::Syscall)) => t,
             Ok((t, _)) => {
-                let _ = t.resume(How::Continue, 0);
+                t.go_on(How::Continue, 0);
                 return;
             }
             Err(_) => return,
@@ -300,7 +300,7 @@ impl Dispatcher<'_> {
             signal => Exit::Signal(signal),
         });
         self.fold(tid, exit);
-        let _ = t.resume(How::Continue, 0);
+        t.go_on(How::Continue, 0);
     }
 
     /// Adds a thread's counts to its process; the last one's end is the process's.

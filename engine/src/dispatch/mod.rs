@@ -346,7 +346,7 @@ impl Dispatcher<'_> {
                     if tid.leads(self.main) && self.left {
                         self.session.first_process(FirstProcess::Stopped(signal));
                     }
-                    let _ = t.resume(How::Continue, signal);
+                    t.go_on(How::Continue, signal);
                     return;
                 };
                 if signal == libc::SIGSTOP && t.would_not_stop() {
@@ -367,7 +367,7 @@ impl Dispatcher<'_> {
             libc::PTRACE_EVENT_EXIT => self.exiting(t),
             libc::PTRACE_EVENT_STOP => self.event_stop(t, signal),
             _ => {
-                let _ = t.resume(How::Continue, 0);
+                t.go_on(How::Continue, 0);
             }
         }
     }
@@ -395,7 +395,7 @@ impl Dispatcher<'_> {
             return self.dead_block(t, dead, CacheAddr(at));
         }
         if self.withhold_trap(&t) {
-            let _ = t.resume(How::Continue, 0);
+            t.go_on(How::Continue, 0);
             return;
         }
         let Some(t) = self.trap_flag(t, rip) else { return };
@@ -463,7 +463,7 @@ impl Dispatcher<'_> {
                         code_cache.borrow_mut().link(site, id);
                         self.look_ahead(t.tid(), target, None);
                         if t.set_rip(body.0).is_ok() {
-                            let _ = t.resume(How::Continue, 0);
+                            t.go_on(How::Continue, 0);
                         }
                     }
                     (Some(t), None) => self.run_off(t, target),
@@ -481,7 +481,7 @@ impl Dispatcher<'_> {
                     self.look_ahead(t.tid(), target, Some(way));
                     regs.rip = code_cache.borrow().trans.block(id).entry.0;
                     if t.set_regs(&regs).is_ok() {
-                        let _ = t.resume(How::Continue, 0);
+                        t.go_on(How::Continue, 0);
                     }
                 } else {
                     if t.set_regs(&regs).is_ok() {
@@ -500,7 +500,7 @@ impl Dispatcher<'_> {
                 let Some(t) = self.ready_to_serve(t, kind) else { return };
                 self.serve_within(&t, kind);
                 if t.set_rip(rip.0).is_ok() {
-                    let _ = t.resume(How::Continue, 0);
+                    t.go_on(How::Continue, 0);
                 }
             }
         }
@@ -520,7 +520,7 @@ impl Dispatcher<'_> {
     /// Goes on at guest address `pc`; all other registers are the guest's already.
     fn enter(&mut self, t: Stopped, pc: GuestAddr) {
         if let Some((t, _)) = self.go_to(t, pc) {
-            let _ = t.resume(How::Continue, 0);
+            t.go_on(How::Continue, 0);
         }
     }
 
@@ -554,7 +554,7 @@ impl Dispatcher<'_> {
     fn run_off(&mut self, t: Stopped, pc: GuestAddr) {
         self.set_state(t.tid(), State::Guest);
         if t.set_rip(pc.0).is_ok() {
-            let _ = t.resume(How::Continue, 0);
+            t.go_on(How::Continue, 0);
         }
     }
 
@@ -566,7 +566,7 @@ impl Dispatcher<'_> {
             self.session.notice(pid, Notice::Warning(e.to_string()));
             self.failure.get_or_insert(e);
             let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid.0), nix::sys::signal::SIGKILL);
-            let _ = t.resume(How::Continue, 0);
+            t.go_on(How::Continue, 0);
         }
         None
     }
@@ -624,6 +624,6 @@ impl Dispatcher<'_> {
 fn go_on(t: Stopped, mut regs: Regs, rip: CacheAddr) {
     regs.rip = rip.0;
     if t.set_regs(&regs).is_ok() {
-        let _ = t.resume(How::Continue, 0);
+        t.go_on(How::Continue, 0);
     }
 }

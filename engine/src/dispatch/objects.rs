@@ -77,7 +77,7 @@ impl Dispatcher<'_> {
         let (slot, pool, code_cache) = (th.slot, p.pool.clone(), p.code_cache.clone());
         let frame = pool.borrow().slot_word(slot, SlotWord::AllocatorFrame);
         let mut record = Vec::with_capacity(CALLED_WORDS);
-        let set = |word, value| pool.borrow().set_slot_word(slot, word, value).is_ok();
+        let set = |word, value| pool.borrow().set_slot_word(slot, word, value);
         if returns {
             if !has_returned(frame, regs.rsp) {
                 return;

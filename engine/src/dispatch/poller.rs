@@ -90,7 +90,7 @@ impl Dispatcher<'_> {
     /// What the stub wants that `tid` has come from. It does not wait for an answer any more.
     pub(super) fn asked_for(&mut self, tid: Tid) -> Option<StubKind> {
         let slot = self.threads.get(&tid)?.slot;
-        let _ = self.process_of(tid)?.pool.borrow().set_slot_word(slot, SlotWord::Answer, 0);
+        self.process_of(tid)?.pool.borrow().set_slot_word(slot, SlotWord::Answer, 0);
         let number = self.slot_word(tid, SlotWord::Request) as u32;
         let (code_cache, _) = self.code_cache_and_state(tid)?;
         let code_cache = code_cache.borrow();

@@ -12,7 +12,7 @@ use super::kinds::fault_pending;
 /// Runs the system call at `go`.
 pub(super) fn run(t: Stopped, go: CacheAddr, how: How) {
     if t.set_rip(go.0).is_ok() {
-        let _ = t.resume(how, 0);
+        t.go_on(how, 0);
     }
 }
 

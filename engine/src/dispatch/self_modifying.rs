@@ -63,7 +63,7 @@ impl Dispatcher<'_> {
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
         let place = code_cache.borrow().trans.place(CacheAddr(regs.rip));
         if !place.is_some_and(|p| code_cache.borrow().trans.block(p.block).dead) {
-            let _ = t.resume(How::Continue, 0);
+            t.go_on(How::Continue, 0);
             return;
         }
         // The block that writes is one that has just been forgotten: its rest must not run from the old copy. If it were

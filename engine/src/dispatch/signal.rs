@@ -29,7 +29,7 @@ impl Dispatcher<'_> {
         log::debug!(target: subject::SIGNAL, "thread {}: signal {signal} while {state:?}", t.tid());
         match state {
             State::New => {
-                let _ = t.resume(How::Continue, signal);
+                t.go_on(How::Continue, signal);
             }
             State::Handler if signal == libc::SIGTRAP => self.handler_begins(t),
             State::SigReturn { traps, mask } => self.signal_in_return(t, signal, traps, mask),
@@ -49,7 +49,7 @@ impl Dispatcher<'_> {
         let Ok(mask) = t.sigmask() else { return };
         if t.set_sigmask(mask | ASYNCHRONOUS).is_ok() && t.set_rip(go.0).is_ok() {
             self.set_state(t.tid(), State::SigReturn { traps, mask });
-            let _ = t.resume(How::Step, 0);
+            t.go_on(How::Step, 0);
         }
     }
 
@@ -61,12 +61,12 @@ impl Dispatcher<'_> {
         if is_sent(&info) && signal != libc::SIGSTOP {
             tracee::keep(tid, info);
             if !done {
-                let _ = t.resume(How::Step, 0);
+                t.go_on(How::Step, 0);
                 return;
             }
             // In place of the step's.
         } else if signal == libc::SIGSTOP {
-            let _ = t.resume(How::Step, signal);
+            t.go_on(How::Step, signal);
             return;
         } else if signal != libc::SIGTRAP || !done {
             // A frame that cannot be restored: the kernel sends SIGSEGV. The registers are the guest's, or those of the call.
@@ -100,7 +100,7 @@ impl Dispatcher<'_> {
         if fault {
             if signal == libc::SIGSEGV && self.trace_full(tid, &info, &mut regs) {
                 if t.set_regs(&regs).is_ok() {
-                    let _ = t.resume(How::Continue, 0);
+                    t.go_on(How::Continue, 0);
                 }
                 return;
             }
@@ -115,7 +115,7 @@ impl Dispatcher<'_> {
                 }
                 match stop {
                     Stop::Signal(libc::SIGTRAP) => {
-                        let _ = t.resume(How::Continue, 0);
+                        t.go_on(How::Continue, 0);
                     }
                     stop => self.stopped(t, stop),
                 }
@@ -126,19 +126,19 @@ impl Dispatcher<'_> {
                 return self.allow_write(t, &info, regs);
             }
             if signal == libc::SIGSEGV && self.stale_protection(&t, &info) {
-                let _ = t.resume(How::Continue, 0);
+                t.go_on(How::Continue, 0);
                 return;
             }
             if self.request_is_elsewhere(tid, &mut regs) {
                 if t.set_regs(&regs).is_ok() {
-                    let _ = t.resume(How::Continue, 0);
+                    t.go_on(How::Continue, 0);
                 }
                 return;
             }
             let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
             if recover::own_push(&code_cache.borrow(), &mut regs) {
                 if t.set_regs(&regs).is_ok() {
-                    let _ = t.resume(How::Continue, 0);
+                    t.go_on(How::Continue, 0);
                 }
                 return;
             }
@@ -175,7 +175,7 @@ impl Dispatcher<'_> {
             if !restores_mask(&regs) && self.was_again.is_none() && again::ignored(tid, signal) {
                 return self.go_on_after_signal(t, CacheAddr(regs.rip));
             }
-            let _ = t.resume(How::Continue, signal);
+            t.go_on(How::Continue, signal);
             return;
         }
         self.interrupted_after_all(&mut regs);
@@ -235,7 +235,7 @@ impl Dispatcher<'_> {
             return;
         }
         if !caught(tid, signal) {
-            let _ = t.resume(How::Continue, signal);
+            t.go_on(How::Continue, signal);
             return;
         }
         let (Some((code_cache, _)), Ok(mask), Ok(rip)) = (self.code_cache_and_state(tid), t.sigmask(), t.rip()) else {
@@ -268,7 +268,7 @@ impl Dispatcher<'_> {
             let Some(t) = self.open_frame(t) else { return };
             self.note_trap_flag(&t);
             self.set_state(tid, State::Handler);
-            let _ = t.resume(How::Step, signal);
+            t.go_on(How::Step, signal);
             return;
         }
         // Ignored, deadly or stopping. If the thread survives, it goes on as a guest. Nobody survives a fault.
@@ -293,7 +293,7 @@ impl Dispatcher<'_> {
                     return;
                 }
             }
-            let _ = t.resume(How::Continue, signal);
+            t.go_on(How::Continue, signal);
         }
     }
 
@@ -311,12 +311,12 @@ impl Dispatcher<'_> {
         }
         self.set_state(tid, State::Guest);
         if status.is_confined() {
-            let _ = t.resume(How::Continue, signal);
+            t.go_on(How::Continue, signal);
         } else if let Ok(mask) = t.sigmask()
             && t.set_sigmask(mask & !bit(signal)).is_ok()
             && t.set_siginfo(info).is_ok()
         {
-            let _ = t.resume(How::Continue, signal);
+            t.go_on(How::Continue, signal);
         }
     }
 

@@ -88,7 +88,7 @@ impl Dispatcher<'_> {
                 if state == State::OtherCall {
                     self.int80_again(&t, 0);
                 }
-                let _ = t.resume(How::Continue, 0);
+                t.go_on(How::Continue, 0);
             }
             return;
         }
@@ -125,9 +125,7 @@ impl Dispatcher<'_> {
                 None => return Some(t),
             },
         };
-        if pool.copy_slot_words(th.slot, to).is_err() {
-            return Some(t);
-        }
+        pool.copy_slot_words(th.slot, to);
         let many = p.books.many();
         let before = pool.slot_word(to, SlotWord::Context);
         if many {
@@ -152,7 +150,8 @@ impl Dispatcher<'_> {
             if p.counting && self.session.tool_name() == clientreq::CALLGRIND {
                 // It empties its caches, but does not forget how branches went.
                 let (pool, code_cache) = (p.pool.borrow(), p.code_cache.borrow());
-                let _ = pool.clear_ranges(to, &code_cache.simulated_caches()).and_then(|()| pool.start_clock(to));
+                pool.clear_ranges(to, &code_cache.simulated_caches());
+                pool.start_clock(to);
                 if let Some(cache) = code_cache.trace.settings.accesses {
                     level1::prepare(&mut pool.words(to), cache);
                 }

@@ -380,7 +380,7 @@ impl Dispatcher<'_> {
         let result = match args[0] {
             ARCH_SET_GS if args[1] >= 1 << 47 => -i64::from(libc::EPERM),
             ARCH_SET_GS => {
-                let _ = p.pool.borrow().set_slot_word(th.slot, SlotWord::GuestGs, args[1]);
+                p.pool.borrow().set_slot_word(th.slot, SlotWord::GuestGs, args[1]);
                 0
             }
             ARCH_GET_GS => {

@@ -45,21 +45,22 @@ impl Dispatcher<'_> {
         }
         let SpaceTrace { miss_paths: [access, fetch, stack, second], settings, .. } = p.code_cache.borrow().trace;
         let line = settings.accesses.map_or(0, |c| u64::from(c.line));
-        let written = {
+        {
             let pool = p.pool.borrow();
-            pool.write(slot, layout::OUTCOMES, &OUTCOMES)
-                .and_then(|()| pool.set_slot_word(slot, SlotWord::EntryBits, (layout::DATA_ENTRIES - 1) * line))
-                .and_then(|()| pool.set_slot_word(slot, SlotWord::LineBits, line.wrapping_neg()))
-                .and_then(|()| pool.set_slot_word(slot, SlotWord::AccessMissPath, access.0))
-                .and_then(|()| pool.set_slot_word(slot, SlotWord::SecondMissPath, second.0))
-                .and_then(|()| pool.set_slot_word(slot, SlotWord::FetchMissPath, fetch.0))
-                .and_then(|()| pool.set_slot_word(slot, SlotWord::MissPathStack, gs + layout::MISS_PATH_STACK))
-                .and_then(|()| pool.set_slot_word(slot, SlotWord::StackMissPath, stack.0))
-                .and_then(|()| pool.set_slot_word(slot, SlotWord::TracePos, layout::TRACE_BUFFER))
-                .and_then(|()| pool.start_clock(slot))
-        };
-        if written.is_err() {
-            return Some(t);
+            pool.write(slot, layout::OUTCOMES, &OUTCOMES);
+            for (word, value) in [
+                (SlotWord::EntryBits, (layout::DATA_ENTRIES - 1) * line),
+                (SlotWord::LineBits, line.wrapping_neg()),
+                (SlotWord::AccessMissPath, access.0),
+                (SlotWord::SecondMissPath, second.0),
+                (SlotWord::FetchMissPath, fetch.0),
+                (SlotWord::MissPathStack, gs + layout::MISS_PATH_STACK),
+                (SlotWord::StackMissPath, stack.0),
+                (SlotWord::TracePos, layout::TRACE_BUFFER),
+            ] {
+                pool.set_slot_word(slot, word, value);
+            }
+            pool.start_clock(slot);
         }
         if let Some(cache) = settings.accesses {
             level1::prepare(&mut p.pool.borrow().words(slot), cache);
@@ -240,7 +241,7 @@ impl Dispatcher<'_> {
         let Some(p) = self.process_of(tid).filter(|_| self.follows(tid)) else { return };
         let pool = p.pool.borrow();
         for (word, n) in [SlotWord::Reads, SlotWord::Writes].into_iter().zip(accesses) {
-            let _ = pool.set_slot_word(slot, word, pool.slot_word(slot, word).wrapping_add(n));
+            pool.set_slot_word(slot, word, pool.slot_word(slot, word).wrapping_add(n));
         }
     }
 
@@ -331,7 +332,7 @@ impl Dispatcher<'_> {
         let Some(from) = th.counted_slot(p.counting) else { return };
         let (pool, parts) = (p.pool.clone(), p.code_cache.borrow().simulated_state());
         let Some(th) = self.threads.get_mut(&child) else { return };
-        let _ = pool.borrow().copy_allocator_call(present, th.slot);
+        pool.borrow().copy_allocator_call(present, th.slot);
         let to = if counting {
             Some(th.slot)
         } else {
@@ -340,7 +341,7 @@ impl Dispatcher<'_> {
             th.other
         };
         if let Some(to) = to {
-            let _ = pool.borrow().copy_ranges(from, to, &parts);
+            pool.borrow().copy_ranges(from, to, &parts);
         }
     }
 
@@ -399,7 +400,7 @@ impl Dispatcher<'_> {
                 let more = remains.wrapping_sub(pool.slot_word(th.slot, SlotWord::RepeatCounter));
                 if !off {
                     let total = pool.slot_word(th.slot, SlotWord::Total).wrapping_add(more);
-                    let _ = pool.set_slot_word(th.slot, SlotWord::Total, total);
+                    pool.set_slot_word(th.slot, SlotWord::Total, total);
                 }
             } else {
                 let [low, high] = halves(p.pool.borrow().take_off_counter(th.slot, rep.counter, left));

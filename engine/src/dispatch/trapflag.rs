@@ -112,7 +112,7 @@ impl Dispatcher<'_> {
         let new =
             boundary.is_some_and(|(pc, way_in)| self.threads.get_mut(&tid).is_some_and(|th| th.traps.at(pc, way_in)));
         if !new {
-            let _ = t.resume(How::Continue, 0);
+            t.go_on(How::Continue, 0);
             return None;
         }
         Some(t)

@@ -56,7 +56,7 @@ impl SlotPool {
         if words == 0 {
             if read {
                 // All of it.
-                let _ = self.set_slot_word(id, SlotWord::TracePos, begin);
+                self.set_slot_word(id, SlotWord::TracePos, begin);
             }
             return None;
         }
@@ -66,7 +66,7 @@ impl SlotPool {
         {
             self.traces.insert(id.0, Arc::new(m));
         }
-        let _ = self.set_slot_word(id, SlotWord::TracePos, next);
+        self.set_slot_word(id, SlotWord::TracePos, next);
         Some(match self.traces.get(&id.0) {
             Some(memory) => {
                 Segment::There { memory: memory.clone(), offset: (start - layout::TRACE_BUFFER) as usize, words }
@@ -103,7 +103,7 @@ impl SlotPool {
     pub fn drop_trace(&mut self, id: SlotId) {
         self.read.remove(&id.0);
         let (start, _) = layout::trace_segment(self.slot_word(id, SlotWord::TracePos));
-        let _ = self.set_slot_word(id, SlotWord::TracePos, start);
+        self.set_slot_word(id, SlotWord::TracePos, start);
     }
 
     /// Bytes that the present segment of the trace buffer has room for.
@@ -127,7 +127,7 @@ impl SlotPool {
         let at = self.slot_word(id, SlotWord::TracePos);
         let bytes: Vec<u8> = record.iter().flat_map(|w| w.to_le_bytes()).collect();
         if self.file.write_all_at(&bytes, u64::from(id.0) * layout::SLOT_SIZE + at).is_ok() {
-            let _ = self.set_slot_word(id, SlotWord::TracePos, at + bytes.len() as u64);
+            self.set_slot_word(id, SlotWord::TracePos, at + bytes.len() as u64);
         }
     }
 
@@ -139,7 +139,7 @@ impl SlotPool {
             read_words(&self.file, u64::from(id.0) * layout::SLOT_SIZE + from, words, buffer);
         }
         if self.read.remove(&id.0).is_some() || words > 0 {
-            let _ = self.set_slot_word(id, SlotWord::TracePos, layout::trace_segment(from).0);
+            self.set_slot_word(id, SlotWord::TracePos, layout::trace_segment(from).0);
         }
     }
 }
@@ -159,7 +159,7 @@ mod tests {
     fn segments_follow_one_another_and_come_round() {
         let mut pool = pool();
         let id = pool.take().expect("a slot");
-        pool.set_slot_word(id, SlotWord::TracePos, layout::TRACE_BUFFER).expect("written");
+        pool.set_slot_word(id, SlotWord::TracePos, layout::TRACE_BUFFER);
         assert!(pool.take_trace(id).is_none(), "nothing has been recorded");
         let taken: Vec<Segment> =
             (0..layout::TRACE_SEGMENTS as u32).map(|n| record(&mut pool, id, &[n, n + 1, n + 2])).collect();
@@ -171,7 +171,7 @@ mod tests {
         }
         // A full one ends where the page begins that cannot be written.
         let end = layout::TRACE_BUFFER + layout::TRACE_SIZE;
-        pool.set_slot_word(id, SlotWord::TracePos, end).expect("written");
+        pool.set_slot_word(id, SlotWord::TracePos, end);
         assert_eq!(pool.trace_room(id), 0);
         assert_eq!(pool.take_trace(id).expect("a full one").read(&mut buffer), layout::TRACE_SIZE as usize / 4);
         assert_eq!(pool.slot_word(id, SlotWord::TracePos), layout::TRACE_BUFFER + layout::TRACE_STRIDE);
@@ -182,7 +182,7 @@ mod tests {
         let mut pool = pool();
         let id = pool.take().expect("a slot");
         let begin = layout::TRACE_BUFFER;
-        pool.set_slot_word(id, SlotWord::TracePos, begin).expect("written");
+        pool.set_slot_word(id, SlotWord::TracePos, begin);
         let ahead = |pool: &mut SlotPool, most| {
             let mut buffer = vec![9];
             pool.read_trace_ahead(id, most, &mut buffer);
@@ -235,7 +235,7 @@ mod tests {
     fn a_slot_is_not_used_again_while_its_trace_is_read() {
         let mut pool = pool();
         let id = pool.take().expect("a slot");
-        pool.set_slot_word(id, SlotWord::TracePos, layout::TRACE_BUFFER).expect("written");
+        pool.set_slot_word(id, SlotWord::TracePos, layout::TRACE_BUFFER);
         let segment = record(&mut pool, id, &[7, 8]);
         pool.give_back(id);
         let other = pool.take().expect("another slot");
