@@ -102,7 +102,7 @@ pub struct Thread {
 pub struct Process {
     /// Its number.
     pub pid: Pid,
-    /// Its parent's, if that was followed when it was created.
+    /// Its parent's when it was created, or joined, unless that was grind itself.
     pub parent: Option<Pid>,
     /// Its translations; processes that share memory have the same.
     pub code_cache: Rc<RefCell<CodeCache>>,

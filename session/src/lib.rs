@@ -156,7 +156,7 @@ pub struct ContextCounts<'a> {
 pub struct ProcessReport<'a> {
     /// The process.
     pub pid: Pid,
-    /// Its parent at the time it was created, unless that was grind itself or somebody who was not followed.
+    /// Its parent at the time it was created, or joined, unless that was grind itself.
     pub parent: Option<Pid>,
     /// The program it runs, as the kernel resolved it (`/proc/PID/exe`).
     pub exe: PathBuf,

@@ -209,6 +209,21 @@ fn a_program_that_minds_is_joined_and_left_again_and_again() {
     std::thread::scope(|s| MODES.iter().for_each(|mode| drop(s.spawn(|| visits(mode)))));
 }
 
+/// The profiler's own is a shell here.
+#[test]
+fn a_log_names_the_parent_of_who_is_joined() {
+    let mut alone = Alone::ready();
+    let mut shell = vec!["sh".to_owned(), "-c".into(), "\"$@\"; exit $?".into(), "sh".into()];
+    shell.extend_from_slice(tools::under_test());
+    shell.extend([format!("--pid={}", alone.child.id()), "--duration=50ms".into(), "--log-file=log".into()]);
+    let output = run::command(&shell, alone.dir.path()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let log = String::from_utf8(alone.file("log")).unwrap();
+    assert!(log.contains(&format!("Parent PID: {}\n", std::process::id())), "{log}");
+    alone.goes_through(b"wd");
+    alone.ends_well();
+}
+
 #[test]
 fn nothing_stays_with_a_program_that_is_left() {
     let mut alone = Alone::ready();

@@ -60,7 +60,9 @@ impl Dispatcher<'_> {
         self.traps_of_attached(pid, threads.values());
         let exe = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
         let counting = self.settings.count_at_start == AtStart::Counting;
-        self.add_process((pid, None), counting, memory, prepared, (exe, command_line(pid)));
+        // (0: it is outside of the namespace.)
+        let parent = Status::of(Tid::main_of(pid)).id("PPid").filter(|&parent| parent > 0).map(Pid);
+        self.add_process((pid, parent), counting, memory, prepared, (exe, command_line(pid)));
         if let Some(p) = self.processes.get_mut(&pid) {
             p.joined = true;
         }
