@@ -403,12 +403,15 @@ impl Dispatcher<'_> {
     }
 
     fn code_cache_and_state(&self, tid: Tid) -> Option<(Rc<RefCell<CodeCache>>, State)> {
-        let th = self.threads.get(&tid)?;
+        let th = self.threads.get(&tid);
+        debug_assert!(th.is_some_and(|th| self.processes.contains_key(&th.pid)), "thread {tid} is not known");
+        let th = th?;
         let p = self.processes.get(&th.pid)?;
         Some((p.code_cache.clone(), th.state))
     }
 
     fn process_of(&self, tid: Tid) -> Option<&Process> {
+        debug_assert!(self.threads.contains_key(&tid), "thread {tid} is not known");
         self.processes.get(&self.threads.get(&tid)?.pid)
     }
 
