@@ -11,7 +11,7 @@ use cg_format::callgrind::{
     Call, Chains, FileId, FunctionId, Header, Jump, Names, Outcome, PartEnd, PartHeader, Position, Sink, read,
 };
 use cg_format::count::TooLarge;
-use cg_model::{Collector, Detail, Grouping, Model, Rules};
+use cg_model::{Cost, Detail, Functions};
 
 use crate::chains::Recorded;
 use crate::names::last;
@@ -21,7 +21,7 @@ use crate::runs::{self, Runs};
 /// What files of one side of a comparison say, added up, or of several runs of one thing the one in the middle.
 #[derive(Debug)]
 pub(crate) struct Side {
-    pub(crate) model: Model,
+    pub(crate) model: Functions,
     /// What happened where, in all parts together.
     pub(crate) detail: Detail,
     /// Whether positions have addresses, and whether there are jumps.
@@ -110,10 +110,13 @@ struct Sums {
     /// What objects are called on the side before.
     objects: Objects,
     unnamed: u64,
-    collector: Collector,
     /// What happened in each part, until there is the sum of them, and its chains of calls.
     details: Vec<Detail>,
     chains: Vec<Chains>,
+    /// The sum of the rows of each part.
+    sums: Vec<Cost>,
+    /// What happened in all parts together, once they were read.
+    whole: Detail,
     header: Header,
     parts: Vec<PartEnd>,
     inputs: Vec<(String, Header, usize)>,
@@ -153,46 +156,44 @@ pub(crate) fn sides(lists: &[&[OsString]], wishes: Wishes<'_>) -> anyhow::Result
     let functions: Vec<FunctionId> = names.functions().collect();
     let shown: Vec<usize> =
         runs.iter().map(|side| runs::middle(side.iter().map(|run| run.total(wishes.event)))).collect();
-    let mut details: Vec<Detail> = Vec::new();
     for (side, shown) in runs.iter_mut().zip(&shown) {
-        details.push(whole(&mut side[*shown].details, wishes.apart && lists.len() == 1, &functions, &files)?);
+        for (at, run) in side.iter_mut().enumerate() {
+            let kept = wishes.apart && lists.len() == 1 && at == *shown;
+            run.whole = whole(&mut run.details, kept, &functions, &files)?;
+        }
     }
     let mut renamed = Renamed::new();
-    if let ([_, base], [new_detail, base_detail]) = (&mut runs[..], &mut details[..]) {
-        let (map, guessed) = pair::leftovers(&names, new_detail, base_detail);
+    if let [new, base] = &mut runs[..] {
+        let (map, guessed) = pair::leftovers(&names, &new[shown[0]].whole, &base[shown[1]].whole);
         if map != functions {
             base.iter_mut().try_for_each(|run| run.rename(&map, &files))?;
-            let old = std::mem::take(base_detail);
-            base_detail.append(&old, &map, &files);
-            base_detail.finish()?;
         }
         renamed = guessed;
     }
     let mut sides = Vec::new();
-    for ((side, detail), shown) in runs.into_iter().zip(details).zip(shown) {
-        sides.push(one(side, detail, shown, &names)?);
+    for (side, shown) in runs.into_iter().zip(shown) {
+        sides.push(one(side, shown, &names)?);
     }
     Ok(Loaded { names, sides, renamed })
 }
 
 /// A side of its runs, of which one is shown.
-fn one(side: Vec<Sums>, detail: Detail, shown: usize, names: &Names) -> anyhow::Result<Side> {
-    let rules = Rules { grouping: Grouping::Function, cycles: true, here: None };
+fn one(side: Vec<Sums>, shown: usize, names: &Names) -> anyhow::Result<Side> {
     let several = side.len() > 1;
     let mut runs = Runs::new(shown);
     let mut picture = None;
     for (at, run) in side.into_iter().enumerate() {
-        let Sums { collector, details, chains, header, parts, inputs, unnamed, .. } = run;
+        let Sums { sums, whole, details, chains, header, parts, inputs, unnamed, .. } = run;
         let input = inputs.iter().map(|(name, ..)| name.as_str()).collect::<Vec<_>>().join(" + ");
-        let model = Model::new(input, header, parts, names, collector, rules)?;
+        let model = Functions::new(input, header, parts, &sums, names, &whole)?;
         if several {
             runs.add(&model);
         }
         if at == shown {
-            picture = Some((model, details, chains, inputs, unnamed));
+            picture = Some((model, whole, details, chains, inputs, unnamed));
         }
     }
-    let (model, parts, chains, inputs, unnamed) = picture.context("no files")?;
+    let (model, detail, parts, chains, inputs, unnamed) = picture.context("no files")?;
     let chains = Recorded::new(chains, &detail, &parts, names)?;
     let (addresses, jumps) = (detail.addresses, !detail.jumps.is_empty());
     Ok(Side { model, detail, addresses, jumps, parts, chains, unnamed, inputs, runs: several.then_some(runs) })
@@ -222,13 +223,14 @@ impl Sums {
     /// What all rows cost.
     fn total(&self, event: Option<&str>) -> i128 {
         let at = event.and_then(|event| self.events().iter().position(|name| name == event)).unwrap_or(0);
-        self.collector.parts.iter().map(|part| i128::from(part.value(at))).sum()
+        self.sums.iter().map(|part| i128::from(part.value(at))).sum()
     }
 
-    /// Gives functions other numbers, but for what happened where.
+    /// Gives functions other numbers.
     fn rename(&mut self, functions: &[FunctionId], files: &[FileId]) -> Result<(), TooLarge> {
-        let old = std::mem::take(&mut self.collector);
-        self.collector.append(old, functions, files)?;
+        let old = std::mem::take(&mut self.whole);
+        self.whole.append(&old, functions, files);
+        self.whole.finish()?;
         for chains in &mut self.chains {
             let old = std::mem::replace(chains, chains.like());
             chains.append(&old, functions)?;
@@ -277,7 +279,7 @@ fn add(
     }
     if alone && !renaming.changes() {
         *names = own;
-        (sum.collector, sum.details, sum.chains) = (tally.collector, tally.parts, tally.chains);
+        (sum.details, sum.chains) = (tally.parts, tally.chains);
     } else {
         let files = own.files().map(|id| Ok(names.file(&renaming.file(own.file_name(id))?)));
         let files: Vec<FileId> = files.collect::<anyhow::Result<_>>()?;
@@ -289,7 +291,6 @@ fn add(
             let function = apply(renaming.function, own.function_name(id))?;
             functions.push(names.function(&function, files[of.file.index()], object));
         }
-        sum.collector.append(tally.collector, &functions, &files)?;
         for part in tally.parts {
             let mut there = Detail::default();
             there.append(&part, &functions, &files);
@@ -301,6 +302,7 @@ fn add(
             sum.chains.push(there);
         }
     }
+    sum.sums.extend(tally.sums);
     if sum.inputs.is_empty() {
         sum.header = header.clone();
     }
@@ -309,17 +311,17 @@ fn add(
     Ok(())
 }
 
-/// Adds up a file and keeps what happened where in each of its parts, in one pass.
+/// Keeps what happened where in each part of a file.
 #[derive(Debug, Default)]
 struct Tally {
-    collector: Collector,
     parts: Vec<Detail>,
+    sums: Vec<Cost>,
     chains: Vec<Chains>,
 }
 
 impl Sink for Tally {
     fn part(&mut self, header: &PartHeader) {
-        self.collector.part(header);
+        self.sums.push(Cost::default());
         let mut detail = Detail::default();
         detail.part(header);
         self.parts.push(detail);
@@ -327,17 +329,17 @@ impl Sink for Tally {
     }
 
     fn row(&mut self, function: FunctionId, at: Position, costs: &[i64]) -> Result<(), TooLarge> {
-        self.collector.row(function, at, costs)?;
+        if let Some(sum) = self.sums.last_mut() {
+            sum.add(costs)?;
+        }
         self.parts.last_mut().map_or(Ok(()), |part| part.row(function, at, costs))
     }
 
     fn call(&mut self, function: FunctionId, at: Position, call: &Call, costs: &[i64]) -> Result<(), TooLarge> {
-        self.collector.call(function, at, call, costs)?;
         self.parts.last_mut().map_or(Ok(()), |part| part.call(function, at, call, costs))
     }
 
     fn jump(&mut self, function: FunctionId, at: Position, jump: &Jump) {
-        self.collector.jump(function, at, jump);
         if let Some(part) = self.parts.last_mut() {
             part.jump(function, at, jump);
         }

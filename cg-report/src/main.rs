@@ -15,6 +15,7 @@ mod inline;
 mod listing;
 mod live;
 mod load;
+mod memory;
 mod names;
 mod options;
 mod pack;

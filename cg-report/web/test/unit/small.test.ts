@@ -47,7 +47,8 @@ test("formulas are sums of events", () => {
     assert.deepEqual(terms("Ir+10*(Bcm + Bim)/2 - Bim"), { 0: 1, 1: 5, 2: 4 });
     assert.deepEqual(terms("-Ir + 2.5Ir"), { 0: 1.5 });
     assert.deepEqual(terms("2(3 Ir)"), { 0: 6 });
-    for (const [text, fault, at] of [["Ir +", "missing", 4], ["Ix", "no event Ix", 0], ["Ir * Bcm", "product", 5], ["1 / Ir", "ratio", 4], ["Ir / 0", "division", 5],
+    for (const [text, fault, at] of [["Ir +", "missing", 4], ["Ix", "no event Ix", 0], ["Ir * Bcm", "product", 5], ["1 / Ir", "a number is divided by a cost", 4],
+        ["Ir / Bcm / Bim", "a ratio is divided", 11], ["Ir + Bcm / Bim", "added to a ratio", 5], ["Ir / Bcm - Bim", "added to a ratio", 11], ["Ir / (Bim - Bim)", "always 0", 0], ["Ir / 0", "division", 5],
         ["(Ir", "not closed", 3], ["Ir )", "too much", 3], ["3", "no event", 0], ["Ir - Ir", "always 0", 0], ["Ir + 1", "number is added", 5], ["", "missing", 0], ["Ir $ 2", "too much", 3]] as const) {
         const result = parse(text, known);
         assert.ok("fault" in result, text);
