@@ -5,6 +5,7 @@
 //! All that a profile says is hostile until it is text.
 #![forbid(unsafe_code)]
 
+mod allocator;
 mod chains;
 mod code;
 mod elf;
@@ -47,6 +48,7 @@ use serve::{Server, Still};
 const MODE: u32 = 0o600;
 
 fn main() -> ExitCode {
+    allocator::settle();
     let options: Options = match cli::parse(Options::command(), std::env::args_os()) {
         Ok(options) => options,
         Err(code) => return code,
@@ -142,7 +144,7 @@ fn output(options: &Options) -> anyhow::Result<OsString> {
 fn open(report: &OsStr) -> anyhow::Result<()> {
     let named = std::env::var_os("BROWSER").filter(|browser| !browser.is_empty());
     let browser = named.unwrap_or_else(|| "xdg-open".into());
-    let quiet = Command::new(&browser).arg(report).stdin(Stdio::null()).stdout(Stdio::null()).spawn();
+    let quiet = Command::new(&browser).env_remove(allocator::BOUND).arg(report).stdin(Stdio::null()).stdout(Stdio::null()).spawn();
     quiet.map(|_| ()).with_context(|| {
         format!(
             "the report is {}, but it cannot be opened: {} cannot be started; name a browser in $BROWSER",

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { THREADS = 2, ROUNDS = 20000, SIZE = 300, NODES = 4000 };
+enum { THREADS = 2, ROUNDS = 20000, SIZE = 600, NODES = 4000 };
 
 struct node { struct node *next; long value[7]; };
 

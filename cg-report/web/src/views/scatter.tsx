@@ -48,7 +48,7 @@ export function Scatter({ count, misses, total, mask, of, by }: { count: Numbers
     }
     const told = (f: number) => `${report.name(f, short.value)}: ${digits(count[f])} ${by}, ${ratio(misses[f] * 1000, count[f])} ${of} for each 1,000`;
     return (
-        <div class="scroll scatter">
+        <div class="scroll scatter" tabIndex={0} role="group" aria-label="Misses as a picture">
             <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`${of} per 1,000 ${by} beside ${by}, by function`}>
                 {powers(ends[2], ends[3]).map((power) => { const y = py((power - ends[2]) / (ends[3] - ends[2])); return <g key={power}><line class="rule" x1={LEFT} x2={WIDTH - 14} y1={y} y2={y} /><text x={LEFT - 6} y={y + 4} text-anchor="end">{10 ** power >= 0.01 ? String(Number((10 ** power).toPrecision(1))) : `1e${power}`}</text></g>; })}
                 {powers(ends[0], ends[1]).map((power) => <text key={power} x={px((power - ends[0]) / (ends[1] - ends[0]))} y={HEIGHT - 12} text-anchor="middle">{compact(10 ** power)}</text>)}

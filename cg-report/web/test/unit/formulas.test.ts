@@ -16,7 +16,7 @@ const NAMES = ["Ir", "Dr", "I1mr", "D1mr", "D1mw", "Bcm", "Bim"];
 /** A formula as text, and what it says of costs: computed here from the text's own parts, without any terms. */
 type Made = { text: string; of: (cost: (name: string) => number) => number };
 
-function sum(depth: number): Made {
+function someSum(depth: number): Made {
     let { text, of } = product(depth);
     for (let more = random(3); more > 0; more--) {
         const next = product(depth);
@@ -34,8 +34,8 @@ function product(depth: number): Made {
         case 1: { const name = NAMES[random(NAMES.length)]; return { text: `${by} ${name}`, of: (cost) => by * cost(name) }; }
         case 2: { const name = NAMES[random(NAMES.length)]; return { text: `${name} * ${by}`, of: (cost) => cost(name) * by }; }
         case 3: return { text: `${by} Bm`, of: (cost) => by * (cost("Bcm") + cost("Bim")) };
-        case 4: { const inner = sum(depth - 1); return { text: `-(${inner.text})`, of: (cost) => -inner.of(cost) }; }
-        default: { const inner = sum(depth - 1); return { text: `(${inner.text}) / ${by}`, of: (cost) => inner.of(cost) / by }; }
+        case 4: { const inner = someSum(depth - 1); return { text: `-(${inner.text})`, of: (cost) => -inner.of(cost) }; }
+        default: { const inner = someSum(depth - 1); return { text: `(${inner.text}) / ${by}`, of: (cost) => inner.of(cost) / by }; }
     }
 }
 
@@ -61,7 +61,7 @@ const near = (a: number, b: number, size: number, text: string) => assert.ok(Mat
 test("computed events are what their formulas say, of each thing, of sums of things and of differences", () => {
     let told = 0;
     for (let round = 0; round < 300; round++) {
-        const made = sum(2);
+        const made = someSum(2);
         const report = reportOf([{ name: "F", formula: made.text }]);
         const measure = measuresOf(report).events.find(({ name }) => name === "F");
         if (!measure) { continue; }
@@ -92,7 +92,7 @@ test("computed events are what their formulas say, of each thing, of sums of thi
 test("ratios are of sums, whatever is put together, and divided last", () => {
     let told = 0;
     for (let round = 0; round < 300; round++) {
-        const [over, under] = [sum(1), sum(1)];
+        const [over, under] = [someSum(1), someSum(1)];
         const factor = 1 + random(1000);
         const report = reportOf([{ name: "R", formula: `${factor} (${over.text}) / (${under.text})` }, { name: "Twice", formula: "2 R" }]);
         const { events, ratios } = measuresOf(report);
