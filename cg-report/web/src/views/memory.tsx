@@ -86,18 +86,18 @@ function Objects({ data }: { data: Data }) {
     if (objects.length === 0) { return <Empty title="No objects were told apart"><p>Record with <code>--cache-sim=yes --objects=yes</code>.</p></Empty>; }
     const all = missed(totals);
     const at = (row: number) => rows[row];
-    const size = ({ bytes, blocks, peak }: DataObject) => (blocks > 1 ? `${compact(bytes)} in ${compact(blocks)}, peak ${compact(peak)}` : bytes > 0 ? compact(bytes) : "");
+    const size = ({ bytes, blocks }: DataObject) => (blocks > 1 ? `${compact(bytes)}, ${compact(blocks)} blocks` : bytes > 0 ? compact(bytes) : "");
     const columns: TableColumn[] = [
-        { id: "missed", title: "D1 misses", width: 92, hint: "Misses of the first-level data cache: reads and writes", bar: (row) => (at(row).stream?.misses ?? missed(at(row).object.counts)) / Math.max(all, 1),
-            cell: (row) => share(at(row).stream?.misses ?? missed(at(row).object.counts), all), full: (row) => digits(at(row).stream?.misses ?? missed(at(row).object.counts)) },
         { id: "name", title: "Object, stream", text: true, least: 220, cell: (row) => (at(row).stream ? <span class="mono">{at(row).stream?.parts.join("; ")}</span> : <span class="object">{at(row).object.name}</span>),
             full: (row) => { const { stream, object } = at(row); return stream ? [...stream.parts, stream.hint].filter((part) => part !== "").join("\n") : `${object.name}\n${object.kind}`; } },
+        { id: "missed", title: "D1 misses", width: 92, hint: "Misses of the first-level data cache: reads and writes", bar: (row) => (at(row).stream?.misses ?? missed(at(row).object.counts)) / Math.max(all, 1),
+            cell: (row) => share(at(row).stream?.misses ?? missed(at(row).object.counts), all), full: (row) => digits(at(row).stream?.misses ?? missed(at(row).object.counts)) },
         { id: "kind", title: "Kind", width: 74, text: true, cell: (row) => { const { stream, object } = at(row); return stream ? (stream.used === undefined ? "" : `${stream.used} B/line`) : object.kind; },
             full: (row) => { const { stream, object } = at(row); return stream ? (stream.used === undefined ? "" : `${stream.used} of ${data.streams?.line} bytes of each line are used until it is loaded again`) : object.kind; } },
-        { id: "bytes", title: "Bytes", width: 150, hint: "Bytes; of several blocks all together, and the most at a time", cell: (row) => (at(row).stream ? "" : size(at(row).object)), full: (row) => digits(at(row).object.bytes) },
+        { id: "place", title: "Where", width: 220, text: true, cell: (row) => placeText(at(row).stream ?? at(row).object), full: (row) => { const { file, line, function: name } = at(row).stream ?? at(row).object; return `${file}:${line}\n${name}`; } },
+        { id: "bytes", title: "Bytes", width: 150, hint: "Bytes; of several blocks all together, and the most at a time", cell: (row) => (at(row).stream ? "" : size(at(row).object)), full: (row) => { const { bytes, blocks, peak } = at(row).object; return blocks > 1 ? `${digits(bytes)} bytes in ${digits(blocks)} blocks, at most ${digits(peak)} bytes at a time` : `${digits(bytes)} bytes`; } },
         ...events.map((name, event): TableColumn => ({ id: name, title: name, width: 84, cell: (row) => (at(row).stream ? "" : share(at(row).object.counts[event], totals[event])),
             full: (row) => `${digits(at(row).object.counts[event])} ${name}` })),
-        { id: "place", title: "Where", width: 220, text: true, cell: (row) => placeText(at(row).stream ?? at(row).object), full: (row) => { const { file, line, function: name } = at(row).stream ?? at(row).object; return `${file}:${line}\n${name}`; } },
     ];
     const hints = objects.flatMap((object) => object.streams.filter(({ hint }) => hint !== "").map((stream) => ({ object, stream }))).sort((a, b) => b.stream.misses - a.stream.misses).slice(0, 3);
     return (
@@ -217,15 +217,15 @@ function Sharing({ data, objects }: { data: NonNullable<Data["sharing"]>; object
     };
     const said = (use: SharedUse) => `T${use.thread} ${[use.reads > 0 ? "reads" : "", use.writes > 0 ? "writes" : ""].filter((word) => word !== "").join(" and ")} ${range(use)}`;
     const columns: TableColumn[] = [
-        { id: "reads", title: "Reads", width: 92, cell: (place) => share((at(place).use ?? at(place).lines).reads, whole), full: (place) => digits((at(place).use ?? at(place).lines).reads) },
-        { id: "writes", title: "Writes", width: 92, cell: (place) => share((at(place).use ?? at(place).lines).writes, whole), full: (place) => digits((at(place).use ?? at(place).lines).writes) },
-        { id: "lines", title: "Lines", width: 64, hint: `Lines of ${line} bytes that the same threads share in the same way`, cell: (place) => (at(place).use ? "" : digits(at(place).lines.lines)) },
         { id: "what", title: "Shared, thread", text: true, least: 220, cell: (place) => {
             const { lines, use } = at(place);
             if (use) { return said(use); }
             const names = [...new Set(lines.uses.map(({ object }) => name(object)))].join(", ");
             return <><strong class={lines.falsely ? "falsely" : ""}>{lines.falsely ? "false" : "true"}</strong> <span class="object">{names}</span></>;
         }, full: (place) => { const { use, lines } = at(place); return use ? said(use) : lines.falsely ? "No byte that one of them writes is used by another one: give each lines of its own" : "At least one byte that one of them writes is used by another one"; } },
+        { id: "reads", title: "Reads", width: 92, cell: (place) => share((at(place).use ?? at(place).lines).reads, whole), full: (place) => digits((at(place).use ?? at(place).lines).reads) },
+        { id: "writes", title: "Writes", width: 92, cell: (place) => share((at(place).use ?? at(place).lines).writes, whole), full: (place) => digits((at(place).use ?? at(place).lines).writes) },
+        { id: "lines", title: "Lines", width: 64, hint: `Lines of ${line} bytes that the same threads share in the same way`, cell: (place) => (at(place).use ? "" : digits(at(place).lines.lines)) },
         { id: "bytes", title: "Bytes of the line", width: 210, text: true, hint: "Full: written; hatched: read", cell: (place) => { const { use } = at(place); return use ? <Bytes line={line} use={use} /> : ""; },
             full: (place) => { const { use } = at(place); const say = (spans: [number, number][]) => spans.map(([from, to]) => `${from}..${to - 1}`).join(" ") || "none"; return use ? `reads bytes ${say(use.read)}; writes bytes ${say(use.written)}` : ""; } },
         { id: "where", title: "Where", width: 220, text: true, cell: (place) => at(place).use?.places.map(placeText).join("; ") ?? "", full: (place) => at(place).use?.places.map(({ file, line: number, function: of }) => `${file}:${number} ${of}`).join("\n") ?? "" },
