@@ -10,6 +10,7 @@ import { active, event, events, model, self, shareOf, total, WHOLE } from "../st
 import { startWorker } from "../work.ts";
 import { heatColour } from "../ui/colours.ts";
 import { Empty, Loading, Slider } from "../ui/parts.tsx";
+import { useWithin } from "../ui/within.ts";
 import { curve } from "./graph.tsx";
 import { partsOfCode } from "./loops.tsx";
 import { goalLine, syntax } from "./machine.tsx";
@@ -73,7 +74,7 @@ export function FlowGraph() {
 
 function Blocks({ blocks, shown, laid, lines }: { blocks: FlowBlock[]; shown: { blocks: number[]; ways: FlowWay[] }; laid: Laid; lines: MachineLine[] }) {
     const box = useRef<HTMLDivElement>(null);
-    const [current, setCurrent] = useState(shown.blocks[0]);
+    const [current, setCurrent] = useWithin(shown, shown.blocks[0]);
     const [scale, setScale] = useState(1);
     const most = Math.max(...shown.blocks.map((at) => blocks[at].cost), 1);
     const largest = Math.max(...shown.ways.map(({ count }) => count || 0), 1);
