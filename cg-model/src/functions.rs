@@ -295,9 +295,7 @@ fn cycles(names: &Names, group: &[u32]) -> Vec<u32> {
     group.iter().filter(|group| **group != ALONE).for_each(|group| *sizes.entry(*group).or_default() += 1);
     let mut members: Vec<FunctionId> =
         names.functions().filter(|id| sizes.get(&group[id.index()]).is_some_and(|size| *size > 1)).collect();
-    members.sort_by_cached_key(|id| {
-        [names.file_name(names.get(*id).file), b":", names.function_name(*id)].concat()
-    });
+    members.sort_by_cached_key(|id| [names.file_name(names.get(*id).file), b":", names.function_name(*id)].concat());
     let mut numbers: BTreeMap<u32, u32> = BTreeMap::new();
     let mut cycle = vec![0; group.len()];
     for id in members {

@@ -70,9 +70,15 @@ fn functions_by_numbers_are_those_of_the_model() {
         cycles += whole.len();
         for event in 0..model.events.len() + 1 {
             assert!(functions.own(event).eq(own.iter().map(|entry| entry.own.value(event))), "{name}: self");
-            assert!(functions.inclusive(event).eq(own.iter().map(|entry| entry.inclusive.value(event))), "{name}: {event}");
+            assert!(
+                functions.inclusive(event).eq(own.iter().map(|entry| entry.inclusive.value(event))),
+                "{name}: {event}"
+            );
             assert!(functions.cycle_own(event).eq(whole.iter().map(|entry| entry.own.value(event))), "{name}: cycles");
-            assert!(functions.cycle_inclusive(event).eq(whole.iter().map(|entry| entry.inclusive.value(event))), "{name}");
+            assert!(
+                functions.cycle_inclusive(event).eq(whole.iter().map(|entry| entry.inclusive.value(event))),
+                "{name}"
+            );
             let (mut seen, mut spent) = (vec![None; own.len()], vec![0; own.len()]);
             own.iter().zip(&mut spent).for_each(|(entry, spent)| *spent = entry.own.value(event));
             for link in model.links.iter().filter(|link| link.caller.max(link.callee) < own.len()) {

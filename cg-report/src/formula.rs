@@ -285,7 +285,9 @@ impl Reader<'_> {
             return Err((at, format!("`{next}` was not expected")));
         }
         match events.iter().find(|(known, _)| known == name) {
-            Some((_, terms)) => Ok(Value { constant: 0.0, terms: terms.over.clone(), under: terms.under.clone() }.scaled(sign)),
+            Some((_, terms)) => {
+                Ok(Value { constant: 0.0, terms: terms.over.clone(), under: terms.under.clone() }.scaled(sign))
+            }
             None => {
                 let known: Vec<&str> = events.iter().map(|(name, _)| name.as_str()).collect();
                 Err((at, format!("there is no event {name}: it has {}", known.join(" "))))
@@ -342,8 +344,12 @@ mod tests {
         let texts = [("Twice", "2 L1m"), ("Rate", "Twice / Ir"), ("PerK", "1000 Rate")];
         let formulas = texts.map(|(name, text)| Formula { name: name.into(), text: text.into() });
         let known = known(&events, &formulas).unwrap();
-        assert_eq!(known.iter().map(|(name, _)| name.as_str()).skip(4).collect::<Vec<_>>(), ["Twice", "Rate", "PerK", "L1m"]);
-        let value = |name: &str| known.iter().find(|(known, _)| known == name).unwrap().1.value(|event| [1000, 1, 2, 3][event]);
+        assert_eq!(
+            known.iter().map(|(name, _)| name.as_str()).skip(4).collect::<Vec<_>>(),
+            ["Twice", "Rate", "PerK", "L1m"]
+        );
+        let value =
+            |name: &str| known.iter().find(|(known, _)| known == name).unwrap().1.value(|event| [1000, 1, 2, 3][event]);
         assert_eq!([value("L1m"), value("Twice"), value("Rate"), value("PerK")], [6.0, 12.0, 0.012, 12.0].map(Some));
         // Whoever has another meaning for a name is believed.
         let own = super::known(&events, &[Formula { name: "L1m".into(), text: "D1mr".into() }]).unwrap();

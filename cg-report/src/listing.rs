@@ -374,10 +374,15 @@ mod tests {
         // mov eax, [rip + 0x10] twice; the same bytes are another address. Then [rbx + 0x10] with the same displacement, twice.
         let reads = kinds(
             0x2000,
-            &[0x8b, 5, 0x10, 0, 0, 0, 0x8b, 5, 0xa, 0, 0, 0, 0x8b, 5, 0x10, 0, 0, 0, 0x8b, 0x43, 0x10, 0x8b, 0x43, 0x10],
+            &[
+                0x8b, 5, 0x10, 0, 0, 0, 0x8b, 5, 0xa, 0, 0, 0, 0x8b, 5, 0x10, 0, 0, 0, 0x8b, 0x43, 0x10, 0x8b, 0x43,
+                0x10,
+            ],
         );
         let kind = |at: usize| reads[at].1;
-        assert!(kind(0).is_some() && kind(0) == kind(1) && kind(1) != kind(2) && kind(3).is_some() && kind(3) == kind(4));
+        assert!(
+            kind(0).is_some() && kind(0) == kind(1) && kind(1) != kind(2) && kind(3).is_some() && kind(3) == kind(4)
+        );
         // An address that has no room beside the other bytes: mov qword [rip + …], imm32 with a prefix, in the upper half.
         let code = [0x64, 0x48, 0xc7, 5, 0, 0, 0, 0, 1, 2, 3, 4];
         assert!(kinds(0xffff_ffff_8000_0000, &code)[0].1.is_none() && kinds(0x40_0000, &code)[0].1.is_some());

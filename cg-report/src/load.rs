@@ -11,6 +11,7 @@ use cg_format::callgrind::{
     Call, Chains, FileId, FunctionId, Header, Jump, Names, Outcome, PartEnd, PartHeader, Position, Sink, read,
 };
 use cg_format::count::TooLarge;
+use cg_format::tree::Process;
 use cg_model::{Cost, Detail, Functions};
 
 use crate::chains::Recorded;
@@ -35,6 +36,8 @@ pub(crate) struct Side {
     pub(crate) unnamed: u64,
     /// Name, header and number of parts of each file.
     pub(crate) inputs: Vec<(String, Header, usize)>,
+    /// The process of each part, where the profile is of a tree of them.
+    pub(crate) processes: Vec<Option<Process>>,
     /// All runs, if there are several.
     pub(crate) runs: Option<Runs>,
 }
@@ -119,6 +122,7 @@ struct Sums {
     whole: Detail,
     header: Header,
     parts: Vec<PartEnd>,
+    processes: Vec<Option<Process>>,
     inputs: Vec<(String, Header, usize)>,
 }
 
@@ -183,20 +187,31 @@ fn one(side: Vec<Sums>, shown: usize, names: &Names) -> anyhow::Result<Side> {
     let mut runs = Runs::new(shown);
     let mut picture = None;
     for (at, run) in side.into_iter().enumerate() {
-        let Sums { sums, whole, details, chains, header, parts, inputs, unnamed, .. } = run;
+        let Sums { sums, whole, details, chains, header, parts, processes, inputs, unnamed, .. } = run;
         let input = inputs.iter().map(|(name, ..)| name.as_str()).collect::<Vec<_>>().join(" + ");
         let model = Functions::new(input, header, parts, &sums, names, &whole)?;
         if several {
             runs.add(&model);
         }
         if at == shown {
-            picture = Some((model, whole, details, chains, inputs, unnamed));
+            picture = Some((model, whole, details, chains, inputs, processes, unnamed));
         }
     }
-    let (model, detail, parts, chains, inputs, unnamed) = picture.context("no files")?;
+    let (model, detail, parts, chains, inputs, processes, unnamed) = picture.context("no files")?;
     let chains = Recorded::new(chains, &detail, &parts, names)?;
     let (addresses, jumps) = (detail.addresses, !detail.jumps.is_empty());
-    Ok(Side { model, detail, addresses, jumps, parts, chains, unnamed, inputs, runs: several.then_some(runs) })
+    Ok(Side {
+        model,
+        detail,
+        addresses,
+        jumps,
+        parts,
+        chains,
+        unnamed,
+        inputs,
+        processes,
+        runs: several.then_some(runs),
+    })
 }
 
 /// Whether two runs can be compared.
@@ -303,6 +318,7 @@ fn add(
         }
     }
     sum.sums.extend(tally.sums);
+    sum.processes.extend(tally.processes);
     if sum.inputs.is_empty() {
         sum.header = header.clone();
     }
@@ -317,11 +333,27 @@ struct Tally {
     parts: Vec<Detail>,
     sums: Vec<Cost>,
     chains: Vec<Chains>,
+    /// The process of each part, and that of what comes next.
+    processes: Vec<Option<Process>>,
+    process: Option<Process>,
 }
 
 impl Sink for Tally {
+    fn comment(&mut self, line: &[u8]) {
+        if let Some(process) = Process::begun_by(line) {
+            self.process = Some(process);
+        } else if let Some(process) = &mut self.process {
+            if let Some(path) = line.strip_prefix(b"# executable: ") {
+                process.executable = path.to_vec();
+            } else if let Some(command) = line.strip_prefix(b"# command: ") {
+                process.command = command.to_vec();
+            }
+        }
+    }
+
     fn part(&mut self, header: &PartHeader) {
         self.sums.push(Cost::default());
+        self.processes.push(self.process.clone());
         let mut detail = Detail::default();
         detail.part(header);
         self.parts.push(detail);

@@ -144,7 +144,12 @@ fn output(options: &Options) -> anyhow::Result<OsString> {
 fn open(report: &OsStr) -> anyhow::Result<()> {
     let named = std::env::var_os("BROWSER").filter(|browser| !browser.is_empty());
     let browser = named.unwrap_or_else(|| "xdg-open".into());
-    let quiet = Command::new(&browser).env_remove(allocator::BOUND).arg(report).stdin(Stdio::null()).stdout(Stdio::null()).spawn();
+    let quiet = Command::new(&browser)
+        .env_remove(allocator::BOUND)
+        .arg(report)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn();
     quiet.map(|_| ()).with_context(|| {
         format!(
             "the report is {}, but it cannot be opened: {} cannot be started; name a browser in $BROWSER",

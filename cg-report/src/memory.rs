@@ -117,8 +117,8 @@ fn clean(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cg_format::mem::sharing::{Shared, SharedUse, SourceLine, Which};
     use cg_format::mem::Head;
+    use cg_format::mem::sharing::{Shared, SharedUse, SourceLine, Which};
 
     #[test]
     fn what_is_redacted_has_no_folders_and_no_command() {

@@ -160,7 +160,9 @@ fn events(options: &Options, formulas: &[Formula], sides: &[Side]) -> anyhow::Re
         Some(name) => match known.iter().filter(|(_, terms)| !terms.is_ratio()).position(|(known, _)| known == name) {
             Some(place) => place,
             None if known.iter().any(|(known, _)| known == name) => {
-                bail!("--sort: {name} is a ratio, which is not the sum of that of its parts: the report can begin with a sum only")
+                bail!(
+                    "--sort: {name} is a ratio, which is not the sum of that of its parts: the report can begin with a sum only"
+                )
             }
             None => bail!("--sort event `{}` is not among those of --show", events[at("--sort", name)?]),
         },
@@ -326,7 +328,8 @@ fn were(files: usize) -> String {
 }
 
 fn table(names: &Names, side: &Side, event: usize) -> Vec<[String; 3]> {
-    let (own, inclusive): (Vec<i64>, Vec<i64>) = (side.model.own(event).collect(), side.model.inclusive(event).collect());
+    let (own, inclusive): (Vec<i64>, Vec<i64>) =
+        (side.model.own(event).collect(), side.model.inclusive(event).collect());
     let mut order: Vec<_> = names.functions().collect();
     order.sort_by_key(|id| (std::cmp::Reverse(inclusive[id.index()]), names.function_name(*id)));
     let show = |value: i64| commas(i128::from(value));

@@ -99,6 +99,9 @@ mod tests {
         assert_eq!(count(103).growth(count(100)), Some(3.0));
         assert_eq!((count(1).growth(count(0)), ratio(1.5).growth(Figure::Ratio(None))), (None, None));
         assert_eq!(ratio(1.5).growth(ratio(2.0)), Some(-25.0));
-        assert_eq!([count(12_345).text(), ratio(0.25).text(), Figure::Ratio(None).text()], ["12,345", "0.2500", "nothing"]);
+        assert_eq!(
+            [count(12_345).text(), ratio(0.25).text(), Figure::Ratio(None).text()],
+            ["12,345", "0.2500", "nothing"]
+        );
     }
 }

@@ -427,7 +427,10 @@ fn ratios_stand_in_the_report_and_bound_changes_but_begin_nothing() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("--sort: Rate is a ratio"));
     let output = run(folder.path(), &[&exact, "--event=Rate=Ir + Dr / Ir", "-o-"]);
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains("nothing can be added to a ratio") && told.ends_with("\n  Ir + Dr / Ir\n      ^\n"), "{told}");
+    assert!(
+        told.contains("nothing can be added to a ratio") && told.ends_with("\n  Ir + Dr / Ir\n      ^\n"),
+        "{told}"
+    );
     // 10 per 100 becomes 12 per 100.
     let profile = |dr: u32| format!("events: Ir Dr\nfl=a.c\nfn=main\n1 100 {dr}\n");
     fs::write(folder.path().join("old"), profile(10)).unwrap();
@@ -462,7 +465,11 @@ fn data_objects_of_the_run_are_part_of_the_report() {
     assert!(!plain.contains("text.memory"), "nobody asked");
     let argument = format!("--mem={mem}");
     let head = flat(&page(&[&profile, &argument]));
-    assert!(["text.memory", "text.memory.names", "text.memory.streams"].iter().all(|name| head.contains(&format!("\"{name}\""))));
+    assert!(
+        ["text.memory", "text.memory.names", "text.memory.streams"]
+            .iter()
+            .all(|name| head.contains(&format!("\"{name}\"")))
+    );
     let refused = |file: &str| {
         let output = run(folder.path(), &[&profile, &format!("--mem={file}"), "-o-"]);
         assert_eq!(output.status.code(), Some(1));
@@ -470,9 +477,37 @@ fn data_objects_of_the_run_are_part_of_the_report() {
     };
     assert!(refused("nowhere").contains("--mem: cannot open nowhere"));
     assert!(refused(&profile).contains("this is none of `grind --objects=yes`"));
-    let cut = "{\"version\":1,\"command\":\"p\",\"pid\":1,\"desc\":[],\"events\":[\"D1mr\"],\"totals\":[7],\"objects\":1}\n";
+    let cut =
+        "{\"version\":1,\"command\":\"p\",\"pid\":1,\"desc\":[],\"events\":[\"D1mr\"],\"totals\":[7],\"objects\":1}\n";
     fs::write(folder.path().join("cut"), cut).unwrap();
     assert!(refused("cut").contains("incomplete"));
+}
+
+#[test]
+fn parts_of_a_tree_of_processes_say_whose_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let block = |id: u32, program: &str| {
+        format!(
+            "# process: {id} parent: 0 pid: {} status: exited 0\n# executable: /bin/{program}\n# command: {program} secret\n# cost: 7\n\
+             part: 1\npositions: line\nevents: Ir\nfl=a.c\nfn=main\n1 7\ntotals: 7\n",
+            800 + id
+        )
+    };
+    let text =
+        format!("# callgrind format\npid: 1\ncmd: sh\n# tree: 1\n# counts: Ir\n{}{}", block(2, "cat"), block(1, "sh"));
+    fs::write(folder.path().join("tree"), text).unwrap();
+    let head = |arguments: &[&str]| {
+        let output = run(folder.path(), &[&["tree", "-o-"], arguments].concat());
+        flat(&String::from_utf8(output.stdout).unwrap())
+    };
+    let told = head(&[]);
+    for (pid, program) in [(802, "cat"), (801, "sh")] {
+        let wanted =
+            format!("\"pid\": {pid}, \"number\": 1, \"program\": \"{program}\", \"command\": \"{program} secret\"");
+        assert!(told.contains(&wanted), "{told}");
+    }
+    let redacted = head(&["--redact"]);
+    assert!(redacted.contains("\"program\": \"cat\"") && !redacted.contains("secret"), "{redacted}");
 }
 
 #[test]

@@ -171,8 +171,8 @@ fn assigned(line: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use super::super::streams::{Access, Level};
+    use super::*;
 
     fn stream(executions: u64, parts: Vec<Part>) -> Stream {
         Stream {
