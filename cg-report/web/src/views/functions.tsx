@@ -139,7 +139,7 @@ export function Functions({ wide }: { wide: boolean }) {
     const sum = rows.reduce((all, f) => all + shownSelf[f], 0);
     const fault = parsed.value.fault || searchFault.value;
     return (
-        <Table label="Functions" rows={rows} columns={columns} sort={sort}
+        <Table saves={true} label="Functions" rows={rows} columns={columns} sort={sort}
             onSort={(id) => { sorting.value = { id, down: sort.id === id ? !sort.down : id !== "name" && id !== "file" && id !== "object" }; }}
             selected={selected.value < 0 ? undefined : selected.value} onSelect={select} onActivate={activate} onMenu={openMenu}
             faint={(f) => f === active.value}
