@@ -6,6 +6,7 @@ import { expand, type Flow } from "../../src/layout/expand.ts";
 import { lanes } from "../../src/layout/lanes.ts";
 import { flowOf } from "../../src/layout/flow.ts";
 import { blocksOf, dominators, loopsOf, type Edge, type Instruction } from "../../src/layout/loops.ts";
+import { dotsOf } from "../../src/views/scatter.tsx";
 import { inlinedOf } from "../../src/layout/inlined.ts";
 import { neighbourhood, type Paths } from "../../src/layout/neighbourhood.ts";
 
@@ -147,4 +148,15 @@ test("ways between blocks are taken as often as blocks are left", () => {
         });
         assert.ok(ways.every(({ from, to, back, next }) => back === (to <= from) && (!next || to === from + 1)));
     }
+});
+
+test("functions stand by what they execute and how often that misses", () => {
+    const { dots, left, often, hot } = dotsOf([0, 1000, 100_000, 50, 7], [5, 1, 5000, 0, 7], 200_000, null, 2);
+    // What executes nothing or misses nothing has no place; of the others those that execute most have one.
+    assert.deepEqual([dots.map(({ f }) => f), left], [[2, 1], 1]);
+    assert.ok(dots[0].x > hot && dots[0].y > often, "100,000 of 200,000, and 50 of 1,000 miss");
+    assert.ok(dots[1].x < hot && dots[1].y < often, "half a percent, and 1 of 1,000");
+    for (const { x, y } of dots) { assert.ok(x >= 0 && x <= 1 && y >= 0 && y <= 1); }
+    assert.deepEqual(dotsOf([5], [5], 5, Uint8Array.of(0)).dots, [], "what a search hides");
+    assert.deepEqual(dotsOf([], [], 0, null).dots, []);
 });
