@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod collect;
+mod contexts;
 mod cost;
 mod detail;
 mod functions;
@@ -14,6 +15,7 @@ mod graph;
 mod model;
 
 pub use collect::{Arc, Collector, Line, LineCall, Unit};
+pub use contexts::{Context, Heads};
 pub use cost::Cost;
 pub use detail::{CallSite, Detail, JumpSite, Row};
 pub use functions::{Between, Functions};

@@ -12,7 +12,7 @@ use cg_format::callgrind::{
 };
 use cg_format::count::TooLarge;
 use cg_format::tree::Process;
-use cg_model::{Cost, Detail, Functions};
+use cg_model::{Cost, Detail, Functions, Heads};
 
 use crate::chains::Recorded;
 use crate::names::last;
@@ -73,11 +73,13 @@ pub(crate) struct Renaming<'a> {
     pub(crate) function: Option<&'a Substitution>,
     /// Whether folders are left out of names of files and objects.
     pub(crate) redact: bool,
+    /// Whether functions lose their callers and levels of recursion, so that all of one are one.
+    pub(crate) merge: bool,
 }
 
 impl Renaming<'_> {
     fn changes(&self) -> bool {
-        self.file.is_some() || self.function.is_some() || self.redact
+        self.file.is_some() || self.function.is_some() || self.redact || self.merge
     }
 
     fn file(&self, name: &[u8]) -> anyhow::Result<Vec<u8>> {
@@ -298,12 +300,15 @@ fn add(
     } else {
         let files = own.files().map(|id| Ok(names.file(&renaming.file(own.file_name(id))?)));
         let files: Vec<FileId> = files.collect::<anyhow::Result<_>>()?;
+        let heads = renaming.merge.then(|| Heads::new(own.functions().map(|id| own.function_name(id))));
         let mut functions: Vec<FunctionId> = Vec::new();
         for id in own.functions() {
             let of = own.get(id);
             let object = renaming.object(own.object_name(of.object));
             let object = names.object(sum.objects.name(&object));
-            let function = apply(renaming.function, own.function_name(id))?;
+            let name = own.function_name(id);
+            let name = heads.as_ref().map_or(name, |heads| heads.plain(name));
+            let function = apply(renaming.function, name)?;
             functions.push(names.function(&function, files[of.file.index()], object));
         }
         for part in tally.parts {

@@ -41,7 +41,7 @@ use clap::CommandFactory;
 use html::Data;
 use live::Live;
 use load::{Renaming, Wishes};
-use options::{Options, Parts};
+use options::{Contexts, Options, Parts};
 use serve::{Server, Still};
 
 /// What others may do with the report, before the umask: what they may do with profiles.
@@ -67,6 +67,7 @@ fn run(options: &Options) -> anyhow::Result<u8> {
         file: options.mod_filename.as_ref(),
         function: options.mod_funcname.as_ref(),
         redact: options.redact,
+        merge: options.contexts == Contexts::Merge,
     };
     let wishes = Wishes { renaming, apart: options.parts == Parts::Keep, event: options.sort.as_deref() };
     let patience = (!options.keep).then_some(serve::PATIENCE);

@@ -117,6 +117,10 @@ pub(crate) struct Options {
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = Parts::Keep)]
     pub(crate) parts: Parts,
 
+    /// Whether functions that a run told apart by callers or levels of recursion (f'2, f'g'main) stand apart, or all of one are one
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t = Contexts::Apart)]
+    pub(crate) contexts: Contexts,
+
     /// Leave out sources, folders of files and objects, the command line and descriptions of the run
     #[arg(long)]
     pub(crate) redact: bool,
@@ -146,6 +150,15 @@ pub(crate) enum Parts {
     Keep,
     /// Only their sum is in the report.
     Sum,
+}
+
+/// What becomes of functions that were told apart by their callers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Contexts {
+    /// Each stands by itself.
+    Apart,
+    /// All of a function are one.
+    Merge,
 }
 
 /// Which functions have machine code in the report.

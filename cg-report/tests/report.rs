@@ -484,6 +484,23 @@ fn data_objects_of_the_run_are_part_of_the_report() {
 }
 
 #[test]
+fn contexts_stand_apart_unless_they_are_to_be_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "events: Ir\nfl=a.c\nfn=main\n1 10\ncfn=f'main\ncalls=1 5\n1 30\nfn=f'main\n5 10\ncfn=f'2'f'main\ncalls=2 5\n6 20\n\
+                fn=f'2'f'main\n5 20\nfn=it's\n9 1\n";
+    fs::write(folder.path().join("p"), text).unwrap();
+    let table = |arguments: &[&str]| {
+        let output = run(folder.path(), &[&["p", "-o-"], arguments].concat());
+        let page = String::from_utf8(output.stdout).unwrap();
+        let rows = page.split("<tr><td>").skip(1);
+        rows.map(|row| row.split("</tr>").next().unwrap().replace("</td><td>", " ").replace("</td>", ""))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(table(&[]), ["40 10 main", "30 10 f&#39;main", "20 20 f&#39;2&#39;f&#39;main", "1 1 it&#39;s"]);
+    assert_eq!(table(&["--contexts=merge"]), ["40 10 main", "30 30 f", "1 1 it&#39;s"]);
+}
+
+#[test]
 fn parts_of_a_tree_of_processes_say_whose_they_are() {
     let folder = tempfile::tempdir().unwrap();
     let block = |id: u32, program: &str| {
