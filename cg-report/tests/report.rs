@@ -492,7 +492,8 @@ fn contexts_stand_apart_unless_they_are_to_be_one() {
     let table = |arguments: &[&str]| {
         let output = run(folder.path(), &[&["p", "-o-"], arguments].concat());
         let page = String::from_utf8(output.stdout).unwrap();
-        let rows = page.split("<tr><td>").skip(1);
+        // A name that nothing has anything of may stand among them.
+        let rows = page.split("<tr><td>").skip(1).filter(|row| !row.starts_with("0</td>"));
         rows.map(|row| row.split("</tr>").next().unwrap().replace("</td><td>", " ").replace("</td>", ""))
             .collect::<Vec<_>>()
     };
