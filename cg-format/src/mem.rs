@@ -7,6 +7,7 @@
 //! order: by kind, file, line, name; streams by object, file, line, instruction. A reader ignores keys that it does not know.
 
 pub mod fold;
+pub mod notation;
 pub mod reuse;
 pub mod sharing;
 pub mod streams;

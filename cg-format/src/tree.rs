@@ -92,6 +92,17 @@ pub struct Process {
     pub cost: Vec<i128>,
 }
 
+impl Process {
+    /// The process that a line begins to tell of, as `# process: 2 parent: 1 pid: 813 status: exited 0`; nothing if it is no such line.
+    #[must_use]
+    pub fn begun_by(line: &[u8]) -> Option<Self> {
+        line.starts_with(BEGIN).then(|| parse_process(line)).flatten()
+    }
+}
+
+/// What a block begins with.
+const BEGIN: &[u8] = b"# process:";
+
 /// Writes what stands before the first block, behind the header of the file.
 ///
 /// # Errors
@@ -213,7 +224,7 @@ impl<R: BufRead> Reader<R> {
             if reader.line == 1 && line.starts_with(b"# callgrind format") {
                 reader.format = Format::Callgrind;
             }
-            if line.starts_with(b"# process:") {
+            if line.starts_with(BEGIN) {
                 break;
             }
             if let Some(events) = line.strip_prefix(b"# counts:") {

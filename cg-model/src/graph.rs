@@ -7,9 +7,11 @@
 ///
 /// Groups are numbered in the order in which they are completed, callees first. The search keeps its own stack, since
 /// call graphs are deeper than ours is.
-pub fn groups(nodes: usize, edges: impl Iterator<Item = (usize, usize)>) -> Vec<usize> {
-    let mut targets: Vec<Vec<usize>> = vec![Vec::new(); nodes];
-    edges.for_each(|(from, to)| targets[from].push(to));
+///
+/// # Panics
+/// When there are 2^32 nodes, whose names fit in no memory.
+pub fn groups(nodes: usize, edges: impl Iterator<Item = (usize, usize)> + Clone) -> Vec<usize> {
+    let targets = Targets::new(nodes, edges);
     let mut search = Search {
         order: vec![UNSEEN; nodes],
         low: vec![0; nodes],
@@ -28,6 +30,34 @@ pub fn groups(nodes: usize, edges: impl Iterator<Item = (usize, usize)>) -> Vec<
 
 const UNSEEN: usize = usize::MAX;
 
+/// Where edges lead, by where they begin: there may be millions.
+struct Targets {
+    /// Where those of each node begin, and where the last ones end.
+    from: Vec<usize>,
+    to: Vec<u32>,
+}
+
+impl Targets {
+    fn new(nodes: usize, edges: impl Iterator<Item = (usize, usize)> + Clone) -> Self {
+        let mut from = vec![0; nodes + 1];
+        edges.clone().for_each(|(node, _)| from[node + 1] += 1);
+        for node in 0..nodes {
+            from[node + 1] += from[node];
+        }
+        let mut next = from.clone();
+        let mut to = vec![0; from[nodes]];
+        for (node, target) in edges {
+            to[next[node]] = u32::try_from(target).expect("fewer than 2^32 nodes fit in memory");
+            next[node] += 1;
+        }
+        Self { from, to }
+    }
+
+    fn get(&self, node: usize, at: usize) -> Option<usize> {
+        self.to[self.from[node]..self.from[node + 1]].get(at).map(|target| *target as usize)
+    }
+}
+
 /// Tarjan's algorithm.
 struct Search {
     order: Vec<usize>,
@@ -41,18 +71,18 @@ struct Search {
 }
 
 impl Search {
-    fn from(&mut self, start: usize, targets: &[Vec<usize>]) {
+    fn from(&mut self, start: usize, targets: &Targets) {
         let mut path = vec![(start, 0)];
         self.enter(start);
         while let Some((node, next)) = path.last_mut() {
             let node = *node;
-            if let Some(target) = targets[node].get(*next) {
+            if let Some(target) = targets.get(node, *next) {
                 *next += 1;
-                if self.order[*target] == UNSEEN {
-                    self.enter(*target);
-                    path.push((*target, 0));
-                } else if self.group[*target] == UNSEEN {
-                    self.low[node] = self.low[node].min(self.order[*target]);
+                if self.order[target] == UNSEEN {
+                    self.enter(target);
+                    path.push((target, 0));
+                } else if self.group[target] == UNSEEN {
+                    self.low[node] = self.low[node].min(self.order[target]);
                 }
                 continue;
             }

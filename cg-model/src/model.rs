@@ -182,15 +182,7 @@ impl Model {
         mut collected: Collector,
         rules: Rules<'_>,
     ) -> Result<Self, ModelError> {
-        let events = parts.first().map(|part| part.header.events.clone()).unwrap_or_default();
-        if let Some(other) = parts.iter().find(|part| part.header.events != events) {
-            return Err(ModelError::DifferentEvents { input, first: events, second: other.header.events.clone() });
-        }
-        let part_totals: Vec<Cost> =
-            parts.iter().zip(&collected.parts).map(|(part, rows)| part_total(part, rows)).collect();
-        let unsaid = |part: &PartEnd| part.summary.is_none() && part.totals.is_none();
-        let mut total = Total { calculated: parts.iter().any(unsaid), ..Total::default() };
-        part_totals.iter().try_for_each(|part| total.cost.add_cost(part))?;
+        let Totals { events, total, part_totals } = Totals::new(&input, &parts, &collected.parts)?;
         // Every function has a unit of its own file, also one that is only called or only has inlined code.
         let callers = collected.units.iter().map(|unit| unit.function);
         let all: Vec<FunctionId> = callers.chain(collected.arcs.iter().map(|arc| arc.callee)).collect();
@@ -200,6 +192,29 @@ impl Model {
         let sources = builder.build(&mut collected)?;
         let Builder { entries, links, .. } = builder;
         Ok(Self { input, header, parts, events, total, part_totals, entries, links, sources })
+    }
+}
+
+/// What follows of the parts of a profile alone.
+pub(crate) struct Totals {
+    pub(crate) events: Vec<String>,
+    pub(crate) total: Total,
+    pub(crate) part_totals: Vec<Cost>,
+}
+
+impl Totals {
+    /// Those of parts whose rows have these sums.
+    pub(crate) fn new(input: &str, parts: &[PartEnd], sums: &[Cost]) -> Result<Self, ModelError> {
+        let events = parts.first().map(|part| part.header.events.clone()).unwrap_or_default();
+        if let Some(other) = parts.iter().find(|part| part.header.events != events) {
+            let second = other.header.events.clone();
+            return Err(ModelError::DifferentEvents { input: input.to_owned(), first: events, second });
+        }
+        let part_totals: Vec<Cost> = parts.iter().zip(sums).map(|(part, rows)| part_total(part, rows)).collect();
+        let unsaid = |part: &PartEnd| part.summary.is_none() && part.totals.is_none();
+        let mut total = Total { calculated: parts.iter().any(unsaid), ..Total::default() };
+        part_totals.iter().try_for_each(|part| total.cost.add_cost(part))?;
+        Ok(Self { events, total, part_totals })
     }
 }
 

@@ -1,8 +1,10 @@
-//! Formulas of events: sums and differences of events, each times a number, with parentheses, such as `Ir + 10 Bm`.
+//! Formulas of events: sums and differences of events, each times a number, with parentheses, such as `Ir + 10 Bm`, and ratios of
+//! two such sums, such as `1000 L1m / Ir`.
 //!
 //! The page has the same grammar (`web/src/state/formula.ts`) and computes what it shows by itself; here formulas are checked
-//! before there is a report, and totals are computed for `--fail-above`. A formula is always a sum of events: what things cost
-//! together is then the sum of what each costs.
+//! before there is a report, and totals are computed for `--fail-above`. What things cost together is the sum of what each costs.
+//! That holds for sums of events and not for ratios, of which both sums are added up by themselves and divided last. So nothing is ever
+//! added to a ratio.
 
 use std::fmt;
 
@@ -21,8 +23,26 @@ pub(crate) struct Formula {
 }
 
 /// Events, by their places, and what each is multiplied by.
+pub(crate) type Sum = Vec<(usize, f64)>;
+
+/// What a formula means.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Terms(pub(crate) Vec<(usize, f64)>);
+pub(crate) struct Terms {
+    /// The sum, or of a ratio what is divided.
+    over: Sum,
+    /// What that is divided by, of a ratio.
+    under: Option<Sum>,
+}
+
+/// Sums that every report has if it has all events of them, as long as nothing else has their names; the page lists the same
+/// (`BUILT_IN` there).
+const BUILT_IN: [(&str, &str); 5] = [
+    ("L1m", "I1mr + D1mr + D1mw"),
+    ("LLm", "ILmr + DLmr + DLmw"),
+    ("Bm", "Bcm + Bim"),
+    ("CEst", "Ir + 10 (Bcm + Bim) + 10 (I1mr + D1mr + D1mw) + 100 (ILmr + DLmr + DLmw)"),
+    ("CEst", "Ir + 10 (I1mr + D1mr + D1mw) + 100 (ILmr + DLmr + DLmw)"),
+];
 
 /// Why a text is no formula.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,49 +91,78 @@ impl Formula {
         if value.terms.is_empty() {
             return Err(fault((0, "it has no event".to_owned())));
         }
-        if value.terms.iter().any(|(_, factor)| !factor.is_finite()) {
-            return Err(fault((0, "a number is too large".to_owned())));
-        }
-        let terms: Vec<_> = value.terms.into_iter().filter(|(_, factor)| *factor != 0.0).collect();
-        if terms.is_empty() {
-            return Err(fault((0, "it is always 0".to_owned())));
-        }
-        Ok(Terms(terms))
+        let settle = |sum| settled(sum).map_err(|cause| fault((0, cause)));
+        Ok(Terms { over: settle(value.terms)?, under: value.under.map(settle).transpose()? })
     }
+}
+
+/// A sum without what is multiplied by 0.
+fn settled(terms: Sum) -> Result<Sum, String> {
+    if terms.iter().any(|(_, factor)| !factor.is_finite()) {
+        return Err("a number is too large".to_owned());
+    }
+    let terms: Sum = terms.into_iter().filter(|(_, factor)| *factor != 0.0).collect();
+    if terms.is_empty() { Err("it is always 0".to_owned()) } else { Ok(terms) }
 }
 
 impl Terms {
-    /// What it is where events have these values.
-    pub(crate) fn value(&self, of: impl Fn(usize) -> i64) -> f64 {
-        self.0.iter().map(|(event, factor)| factor * of(*event) as f64).sum()
+    /// That of one event.
+    fn one(event: usize) -> Self {
+        Self { over: vec![(event, 1.0)], under: None }
+    }
+
+    /// Whether it is a ratio, which no whole has as the sum of its parts.
+    pub(crate) fn is_ratio(&self) -> bool {
+        self.under.is_some()
+    }
+
+    /// What it is where events have these values; nothing if it is divided by 0.
+    pub(crate) fn value(&self, of: impl Fn(usize) -> i64) -> Option<f64> {
+        let sum = |terms: &Sum| terms.iter().map(|(event, factor)| factor * of(*event) as f64).sum::<f64>();
+        let under = self.under.as_ref().map_or(1.0, &sum);
+        (under != 0.0).then(|| sum(&self.over) / under)
     }
 }
 
-/// Events of these names and the formulas of them, each of which may name those before it.
+/// Events of these names, the formulas of them, each of which may name those before it, and the sums that are built in.
 ///
 /// # Errors
 /// A formula is none of these events, or has the name of one.
 pub(crate) fn known(events: &[String], formulas: &[Formula]) -> anyhow::Result<Vec<(String, Terms)>> {
     let mut known: Vec<(String, Terms)> =
-        events.iter().zip(0..).map(|(name, at)| (name.clone(), Terms(vec![(at, 1.0)]))).collect();
+        events.iter().zip(0..).map(|(name, at)| (name.clone(), Terms::one(at))).collect();
     for formula in formulas {
         if known.iter().any(|(name, _)| *name == formula.name) {
             bail!("--event {}: there is an event of this name", formula.name);
         }
-        let terms = formula.terms(&known).map_err(|fault| anyhow!("--event {}: {fault}", formula.name))?;
+        let mut all = known.clone();
+        add_built_in(&mut all);
+        let terms = formula.terms(&all).map_err(|fault| anyhow!("--event {}: {fault}", formula.name))?;
         known.push((formula.name.clone(), terms));
     }
+    add_built_in(&mut known);
     Ok(known)
+}
+
+/// Adds the sums that are built in, where there are all events of them.
+fn add_built_in(known: &mut Vec<(String, Terms)>) {
+    for (name, text) in BUILT_IN {
+        if known.iter().all(|(known, _)| known != name) {
+            let formula = Formula { name: name.to_owned(), text: text.to_owned() };
+            known.extend(formula.terms(known).ok().map(|terms| (formula.name, terms)));
+        }
+    }
 }
 
 /// Where reading stopped, and why.
 type Stop = (usize, String);
 
-/// A number, or a sum of events.
+/// A number, a sum of events, or a ratio of two.
 #[derive(Clone, Debug, Default)]
 struct Value {
     constant: f64,
-    terms: Vec<(usize, f64)>,
+    terms: Sum,
+    under: Option<Sum>,
 }
 
 impl Value {
@@ -124,6 +173,9 @@ impl Value {
     }
 
     fn plus(mut self, other: Self, at: usize) -> Result<Self, Stop> {
+        if self.under.is_some() || other.under.is_some() {
+            return Err((at, "nothing can be added to a ratio: its sums are added up by themselves".to_owned()));
+        }
         if self.terms.is_empty() != other.terms.is_empty() {
             return Err((at, "a number is added to a cost".to_owned()));
         }
@@ -192,11 +244,15 @@ impl Reader<'_> {
             let at = self.at;
             let other = self.factor()?;
             value = match (sign == Some('/'), value.terms.is_empty(), other.terms.is_empty()) {
-                (true, _, false) => return Err((at, "a ratio of events is not a cost".to_owned())),
+                (true, true, false) => return Err((at, "a number is divided by a cost".to_owned())),
+                (true, false, false) if value.under.is_some() || other.under.is_some() => {
+                    return Err((at, "a ratio is divided, or divided by".to_owned()));
+                }
+                (true, false, false) => Value { under: Some(other.terms), ..value },
                 (true, ..) if other.constant == 0.0 => return Err((at, "division by 0".to_owned())),
                 (true, ..) => value.scaled(1.0 / other.constant),
                 (false, false, false) => return Err((at, "a product of events is not a cost".to_owned())),
-                (false, true, true) => Value { constant: value.constant * other.constant, terms: Vec::new() },
+                (false, true, true) => Value { constant: value.constant * other.constant, ..Value::default() },
                 (false, true, false) => other.scaled(value.constant),
                 (false, false, true) => value.scaled(other.constant),
             };
@@ -214,7 +270,7 @@ impl Reader<'_> {
         if next.is_ascii_digit() {
             let digits = self.while_is(|letter| letter.is_ascii_digit() || letter == '.');
             let number: f64 = digits.parse().map_err(|_| (at, format!("`{digits}` is no number")))?;
-            return Ok(Value { constant: sign * number, terms: Vec::new() });
+            return Ok(Value { constant: sign * number, ..Value::default() });
         }
         if self.skip(&['(']).is_some() {
             let value = self.sum()?;
@@ -229,7 +285,9 @@ impl Reader<'_> {
             return Err((at, format!("`{next}` was not expected")));
         }
         match events.iter().find(|(known, _)| known == name) {
-            Some((_, terms)) => Ok(Value { constant: 0.0, terms: terms.0.clone() }.scaled(sign)),
+            Some((_, terms)) => {
+                Ok(Value { constant: 0.0, terms: terms.over.clone(), under: terms.under.clone() }.scaled(sign))
+            }
             None => {
                 let known: Vec<&str> = events.iter().map(|(name, _)| name.as_str()).collect();
                 Err((at, format!("there is no event {name}: it has {}", known.join(" "))))
@@ -242,14 +300,22 @@ impl Reader<'_> {
 mod tests {
     use super::*;
 
-    fn terms(text: &str) -> Result<Vec<(usize, f64)>, (usize, String)> {
-        let events: Vec<(String, Terms)> = ["Ir", "Bm", "LLm"]
-            .iter()
-            .zip(0..)
-            .map(|(name, at)| ((*name).to_owned(), Terms(vec![(at, 1.0)])))
-            .collect();
-        let formula = Formula { name: "N".into(), text: text.into() };
-        formula.terms(&events).map(|terms| terms.0).map_err(|fault| (fault.at, fault.cause))
+    fn formula(text: &str) -> Formula {
+        Formula { name: "N".into(), text: text.into() }
+    }
+
+    fn ratio(text: &str) -> Result<(Sum, Option<Sum>), (usize, String)> {
+        let events: Vec<(String, Terms)> =
+            ["Ir", "Bm", "LLm"].iter().zip(0..).map(|(name, at)| ((*name).to_owned(), Terms::one(at))).collect();
+        let terms = formula(text).terms(&events).map_err(|fault| (fault.at, fault.cause));
+        terms.map(|terms| (terms.over, terms.under))
+    }
+
+    fn terms(text: &str) -> Result<Sum, (usize, String)> {
+        ratio(text).map(|(over, under)| {
+            assert_eq!(under, None, "{text}");
+            over
+        })
     }
 
     #[test]
@@ -258,7 +324,36 @@ mod tests {
         assert_eq!(terms("Ir + 10 Bm + 100*LLm"), Ok(vec![(0, 1.0), (1, 10.0), (2, 100.0)]));
         assert_eq!(terms("2 (Ir - Bm / 4) - -Bm"), Ok(vec![(0, 2.0), (1, 0.5)]));
         assert_eq!(terms("(1+2) Ir 0.5 + Bm - Bm"), Ok(vec![(0, 1.5)]));
-        assert_eq!(Terms(vec![(0, 2.0), (1, -0.5)]).value(|event| [10, 4][event]), 18.0);
+        let sum = Terms { over: vec![(0, 2.0), (1, -0.5)], under: None };
+        assert_eq!((sum.value(|event| [10, 4][event]), sum.is_ratio()), (Some(18.0), false));
+    }
+
+    #[test]
+    fn ratios_are_two_sums_that_are_divided_last() {
+        assert_eq!(ratio("1000 Bm / Ir"), Ok((vec![(1, 1000.0)], Some(vec![(0, 1.0)]))));
+        assert_eq!(ratio("100 ((Bm + LLm) / (2 Ir)) / 4"), Ok((vec![(1, 25.0), (2, 25.0)], Some(vec![(0, 2.0)]))));
+        assert_eq!(ratio("-(Bm / Ir)"), Ok((vec![(1, -1.0)], Some(vec![(0, 1.0)]))));
+        let share = Terms { over: vec![(1, 100.0)], under: Some(vec![(0, 1.0)]) };
+        assert_eq!((share.value(|event| [8, 2][event]), share.value(|event| [0, 2][event])), (Some(25.0), None));
+    }
+
+    #[test]
+    fn formulas_may_name_earlier_ones_and_sums_that_are_built_in() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let events = names(&["Ir", "I1mr", "D1mr", "D1mw"]);
+        let texts = [("Twice", "2 L1m"), ("Rate", "Twice / Ir"), ("PerK", "1000 Rate")];
+        let formulas = texts.map(|(name, text)| Formula { name: name.into(), text: text.into() });
+        let known = known(&events, &formulas).unwrap();
+        assert_eq!(
+            known.iter().map(|(name, _)| name.as_str()).skip(4).collect::<Vec<_>>(),
+            ["Twice", "Rate", "PerK", "L1m"]
+        );
+        let value =
+            |name: &str| known.iter().find(|(known, _)| known == name).unwrap().1.value(|event| [1000, 1, 2, 3][event]);
+        assert_eq!([value("L1m"), value("Twice"), value("Rate"), value("PerK")], [6.0, 12.0, 0.012, 12.0].map(Some));
+        // Whoever has another meaning for a name is believed.
+        let own = super::known(&events, &[Formula { name: "L1m".into(), text: "D1mr".into() }]).unwrap();
+        assert_eq!((own.len(), &own[4].1.over), (5, &vec![(2, 1.0)]));
     }
 
     #[test]
@@ -267,7 +362,12 @@ mod tests {
             ("", 0, "missing"),
             ("Ir +", 4, "missing"),
             ("Ir + Xx", 5, "there is no event Xx: it has Ir Bm LLm"),
-            ("Ir / Bm", 5, "ratio"),
+            ("1 / Bm", 4, "a number is divided by a cost"),
+            ("Ir / Bm / LLm", 10, "a ratio is divided"),
+            ("Ir + Bm / LLm", 4, "added to a ratio"),
+            ("Ir / Bm - Ir / LLm", 9, "added to a ratio"),
+            ("(Ir / Bm) LLm", 10, "product"),
+            ("Ir / (Bm - Bm)", 0, "always 0"),
             ("Ir Bm", 3, "product"),
             ("Ir / 0", 5, "division by 0"),
             ("Ir + 1", 4, "a number is added"),
@@ -282,8 +382,7 @@ mod tests {
             assert!(place == at && why.contains(cause), "{text}: {place} {why}");
         }
         assert!(terms(&"(".repeat(5000)).is_err() && terms(&format!("{}Ir", "-".repeat(5000))).is_ok());
-        let formula = Formula { name: "N".into(), text: "é + x".into() };
-        assert_eq!(formula.terms(&[]).unwrap_err().to_string(), "`é` was not expected\n  é + x\n  ^");
+        assert_eq!(formula("é + x").terms(&[]).unwrap_err().to_string(), "`é` was not expected\n  é + x\n  ^");
     }
 
     #[test]

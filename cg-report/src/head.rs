@@ -174,12 +174,13 @@ impl Head<'_> {
 
     /// Parts that can be looked at one by one, in the order of their columns.
     fn parts(&self, json: &mut Json) {
-        let Side { model, parts, inputs, .. } = &self.sides[0];
+        let Side { model, parts, inputs, processes, .. } = &self.sides[0];
         let files = inputs.iter().enumerate().flat_map(|(at, (_, header, count))| vec![(at, header.pid); *count]);
-        let known = model.parts.iter().zip(&model.part_totals).zip(files);
+        let known = model.parts.iter().zip(&model.part_totals).zip(files).zip(processes);
         json.key("parts");
         json.begin_array();
-        for (((part, total), (input, pid)), _) in known.zip(parts) {
+        for ((((part, total), (input, pid)), process), _) in known.zip(parts) {
+            let pid = process.as_ref().map(|process| process.pid).or(pid);
             json.begin_object();
             json.key("input");
             json.integer(input as i128);
@@ -188,6 +189,10 @@ impl Head<'_> {
                     json.key(key);
                     json.integer(i128::from(number));
                 }
+            }
+            if let Some(process) = process {
+                json.name("program", crate::names::last(&process.executable));
+                json.name("command", if self.redacted { b"" } else { process.command.trim_ascii() });
             }
             json.key("desc");
             json.begin_array();

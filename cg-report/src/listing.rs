@@ -6,7 +6,6 @@
 //! are parts of it, its own address is not. A stretch is either here as a whole or not at all.
 
 use std::collections::HashMap;
-use std::hash::{Hash, Hasher};
 use std::io;
 use std::rc::Rc;
 
@@ -56,27 +55,42 @@ impl Object {
     }
 }
 
-/// An instruction without its address. Those of equal looks may differ in length.
-#[derive(Clone, Copy)]
-struct Kind(Instruction);
+/// What makes two instructions one: their bytes, without what says where they refer to from their own address, and the address that they
+/// refer to. There are hundreds of thousands, so it is no larger than the longest instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Kind([u8; 16]);
 
-impl PartialEq for Kind {
-    fn eq(&self, other: &Self) -> bool {
-        self.0 == other.0 && self.0.len() == other.0.len()
-    }
-}
-
-impl Eq for Kind {}
-
-impl Hash for Kind {
-    /// Takes what most instructions differ in: all of their fields would take longer than everything else that is done with them.
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        let Self(instruction) = self;
-        let registers = [instruction.op0_register(), instruction.op1_register(), instruction.memory_base()];
-        let what = registers.into_iter().fold(instruction.code() as u64, |word, register| word << 8 | register as u64);
-        state.write_u64(what << 8 | instruction.memory_index() as u64);
-        // This is what immediate operands and targets of branches are made of, too.
-        state.write_u64(instruction.memory_displacement64() ^ u64::from(instruction.immediate32()).rotate_left(32));
+impl Kind {
+    /// That of an instruction with these bytes; nothing if it has no room, as few instructions have not. Those stand by themselves.
+    fn of(instruction: &Instruction, relative: Option<std::ops::Range<usize>>, code: &[u8]) -> Option<Self> {
+        let mut kind = [0; 16];
+        // The length comes first, so that bytes of one are never taken for an address of another one.
+        kind[0] = u8::try_from(code.len()).ok()?;
+        let Some(relative) = relative else {
+            kind.get_mut(1..=code.len())?.copy_from_slice(code);
+            return Some(Self(kind));
+        };
+        let address = match target(instruction) {
+            0 => instruction.ip_rel_memory_address(),
+            target => target,
+        };
+        let own = [&code[..relative.start], &code[relative.end..]];
+        // What is left for the address, which programs have in the lower half of all.
+        let mut at = 1;
+        for part in own {
+            kind.get_mut(at..at + part.len())?.copy_from_slice(part);
+            at += part.len();
+        }
+        let room = kind.len().checked_sub(at)?;
+        let bytes = address.to_le_bytes();
+        let needed = 8 - address.leading_zeros() as usize / 8;
+        if needed > room {
+            return None;
+        }
+        kind[at..at + needed].copy_from_slice(&bytes[..needed]);
+        // The first byte also says that there is an address, and where it stood.
+        kind[0] |= 0x10 * (1 + u8::try_from(relative.start).ok()?.min(14));
+        Some(Self(kind))
     }
 }
 
@@ -162,7 +176,7 @@ impl Listing {
     /// Adds stretches of code to the function to come, or nothing if an executed address is not where one of their instructions
     /// begins. All ascend.
     pub(crate) fn add(&mut self, object: &mut Object, stretches: &[Stretch], executed: &[u64]) -> bool {
-        let mut fresh: Vec<(Stretch, Vec<Instruction>, Vec<u8>)> = Vec::new();
+        let mut fresh: Vec<(Stretch, Vec<Decoded>, Vec<u8>)> = Vec::new();
         let mut here: Vec<u64> = Vec::new();
         for stretch in stretches {
             if let Some(known) = object.stretches.get(stretch) {
@@ -171,7 +185,7 @@ impl Listing {
             }
             let Some(code) = object.elf.bytes(stretch.start, stretch.end) else { return false };
             let instructions = decode(&code, stretch);
-            here.extend(instructions.iter().map(Instruction::ip));
+            here.extend(instructions.iter().map(|(instruction, _)| instruction.ip()));
             fresh.push((*stretch, instructions, code));
         }
         let mut here = here.into_iter();
@@ -226,13 +240,19 @@ impl Listing {
     }
 
     /// Adds a stretch; gives its number.
-    fn stretch(&mut self, object: &mut Object, stretch: Stretch, instructions: &[Instruction], code: &[u8]) -> u64 {
+    fn stretch(&mut self, object: &mut Object, stretch: Stretch, instructions: &[Decoded], code: &[u8]) -> u64 {
         let number = self.addr.len() as u64;
-        for instruction in instructions {
+        let mut rest = code;
+        for (instruction, relative) in instructions {
             let length = instruction.len() as u8;
-            let kind = *object.kinds.entry(Kind(*instruction)).or_insert_with(|| {
-                self.kinds.add(instruction, length, [&mut object.att as &mut dyn Formatter, &mut object.intel])
-            });
+            let (own, others) = rest.split_at(instruction.len().min(rest.len()));
+            rest = others;
+            let mut add =
+                || self.kinds.add(instruction, length, [&mut object.att as &mut dyn Formatter, &mut object.intel]);
+            let kind = match Kind::of(instruction, relative.clone(), own) {
+                Some(kind) => *object.kinds.entry(kind).or_insert_with(add),
+                None => add(),
+            };
             self.kind.push(kind);
             let chain = object.elf.inlines.as_ref().map(|inlines| inlines.chain(instruction.ip())).unwrap_or_default();
             if !chain.is_empty() {
@@ -240,7 +260,7 @@ impl Listing {
                 self.inline.push(self.chains.number(chain));
             }
         }
-        let end = instructions.last().map_or(stretch.start, Instruction::next_ip);
+        let end = instructions.last().map_or(stretch.start, |(instruction, _)| instruction.next_ip());
         let code = &code[..usize::try_from(end - stretch.start).map_or(code.len(), |size| size.min(code.len()))];
         self.bytes.next.extend_from_slice(code);
         self.addr.push(stretch.start);
@@ -268,11 +288,23 @@ impl Kinds {
     }
 }
 
-fn decode(code: &[u8], stretch: &Stretch) -> Vec<Instruction> {
+/// An instruction, and which of its bytes depend on where it stands.
+type Decoded = (Instruction, Option<std::ops::Range<usize>>);
+
+fn decode(code: &[u8], stretch: &Stretch) -> Vec<Decoded> {
     let mut decoder = Decoder::with_ip(64, code, stretch.start, DecoderOptions::NONE);
     let mut instructions = Vec::new();
     while decoder.can_decode() && decoder.ip() <= stretch.last {
-        instructions.push(decoder.decode());
+        let instruction = decoder.decode();
+        let offsets = decoder.get_constant_offsets(&instruction);
+        let relative = if target(&instruction) != 0 && offsets.has_immediate() {
+            Some(offsets.immediate_offset()..offsets.immediate_offset() + offsets.immediate_size())
+        } else if instruction.is_ip_rel_memory_operand() && offsets.has_displacement() {
+            Some(offsets.displacement_offset()..offsets.displacement_offset() + offsets.displacement_size())
+        } else {
+            None
+        };
+        instructions.push((instruction, relative));
     }
     instructions
 }
@@ -314,5 +346,75 @@ impl SymbolResolver for Targets {
         _address_size: u32,
     ) -> Option<SymbolResult<'_>> {
         holding(&self.0, address).map(|symbol| SymbolResult::with_str(symbol.start, symbol.name()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Kinds of all instructions of code that begins there.
+    fn kinds(start: u64, code: &[u8]) -> Vec<(Instruction, Option<Kind>)> {
+        let mut rest = code;
+        let stretch = Stretch { start, end: start + code.len() as u64, last: u64::MAX };
+        let all = decode(code, &stretch).into_iter().map(|(instruction, relative)| {
+            let (own, others) = rest.split_at(instruction.len());
+            rest = others;
+            (instruction, Kind::of(&instruction, relative, own))
+        });
+        all.collect()
+    }
+
+    #[test]
+    fn instructions_are_one_kind_wherever_they_stand_if_they_say_the_same() {
+        // Two calls of 0x1100 from different places, which have other bytes; then other targets by the same bytes.
+        let calls = kinds(0x1000, &[0xe8, 0xfb, 0, 0, 0, 0xe8, 0xf6, 0, 0, 0, 0xe8, 0xf6, 0, 0, 0]);
+        let kind = |at: usize| calls[at].1;
+        assert!(kind(0).is_some() && kind(0) == kind(1) && kind(1) != kind(2));
+        // mov eax, [rip + 0x10] twice; the same bytes are another address. Then [rbx + 0x10] with the same displacement, twice.
+        let reads = kinds(
+            0x2000,
+            &[
+                0x8b, 5, 0x10, 0, 0, 0, 0x8b, 5, 0xa, 0, 0, 0, 0x8b, 5, 0x10, 0, 0, 0, 0x8b, 0x43, 0x10, 0x8b, 0x43,
+                0x10,
+            ],
+        );
+        let kind = |at: usize| reads[at].1;
+        assert!(
+            kind(0).is_some() && kind(0) == kind(1) && kind(1) != kind(2) && kind(3).is_some() && kind(3) == kind(4)
+        );
+        // An address that has no room beside the other bytes: mov qword [rip + …], imm32 with a prefix, in the upper half.
+        let code = [0x64, 0x48, 0xc7, 5, 0, 0, 0, 0, 1, 2, 3, 4];
+        assert!(kinds(0xffff_ffff_8000_0000, &code)[0].1.is_none() && kinds(0x40_0000, &code)[0].1.is_some());
+    }
+
+    #[test]
+    fn different_instructions_are_never_one_kind() {
+        let mut state = 7_u64;
+        let mut random = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as u8
+        };
+        let mut seen: HashMap<Kind, Instruction> = HashMap::new();
+        let mut again = 0;
+        for round in 0..4000_u64 {
+            // Mostly the same few bytes, so that many instructions are alike.
+            let code: Vec<u8> = (0..64)
+                .map(|_| match random() % 4 {
+                    0 => 0,
+                    1 => [0xe8, 0x8b, 5, 0x48, 0xeb, 0x74, 0xff, 0x15, 0x0f, 0x83][usize::from(random() % 10)],
+                    _ => random() % 16,
+                })
+                .collect();
+            for (instruction, kind) in kinds(0x1000 + 16 * (round % 50), &code) {
+                let Some(kind) = kind else { continue };
+                if let Some(known) = seen.insert(kind, instruction) {
+                    // Instructions are equal wherever they stand, if all that they say is.
+                    assert!(known == instruction && known.len() == instruction.len(), "{known} and {instruction}");
+                    again += 1;
+                }
+            }
+        }
+        assert!(again > 1000, "{again} were there before");
     }
 }

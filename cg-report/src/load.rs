@@ -11,7 +11,8 @@ use cg_format::callgrind::{
     Call, Chains, FileId, FunctionId, Header, Jump, Names, Outcome, PartEnd, PartHeader, Position, Sink, read,
 };
 use cg_format::count::TooLarge;
-use cg_model::{Collector, Detail, Grouping, Model, Rules};
+use cg_format::tree::Process;
+use cg_model::{Cost, Detail, Functions, Heads};
 
 use crate::chains::Recorded;
 use crate::names::last;
@@ -21,7 +22,7 @@ use crate::runs::{self, Runs};
 /// What files of one side of a comparison say, added up, or of several runs of one thing the one in the middle.
 #[derive(Debug)]
 pub(crate) struct Side {
-    pub(crate) model: Model,
+    pub(crate) model: Functions,
     /// What happened where, in all parts together.
     pub(crate) detail: Detail,
     /// Whether positions have addresses, and whether there are jumps.
@@ -35,6 +36,8 @@ pub(crate) struct Side {
     pub(crate) unnamed: u64,
     /// Name, header and number of parts of each file.
     pub(crate) inputs: Vec<(String, Header, usize)>,
+    /// The process of each part, where the profile is of a tree of them.
+    pub(crate) processes: Vec<Option<Process>>,
     /// All runs, if there are several.
     pub(crate) runs: Option<Runs>,
 }
@@ -70,11 +73,13 @@ pub(crate) struct Renaming<'a> {
     pub(crate) function: Option<&'a Substitution>,
     /// Whether folders are left out of names of files and objects.
     pub(crate) redact: bool,
+    /// Whether functions lose their callers and levels of recursion, so that all of one are one.
+    pub(crate) merge: bool,
 }
 
 impl Renaming<'_> {
     fn changes(&self) -> bool {
-        self.file.is_some() || self.function.is_some() || self.redact
+        self.file.is_some() || self.function.is_some() || self.redact || self.merge
     }
 
     fn file(&self, name: &[u8]) -> anyhow::Result<Vec<u8>> {
@@ -110,12 +115,16 @@ struct Sums {
     /// What objects are called on the side before.
     objects: Objects,
     unnamed: u64,
-    collector: Collector,
     /// What happened in each part, until there is the sum of them, and its chains of calls.
     details: Vec<Detail>,
     chains: Vec<Chains>,
+    /// The sum of the rows of each part.
+    sums: Vec<Cost>,
+    /// What happened in all parts together, once they were read.
+    whole: Detail,
     header: Header,
     parts: Vec<PartEnd>,
+    processes: Vec<Option<Process>>,
     inputs: Vec<(String, Header, usize)>,
 }
 
@@ -153,49 +162,58 @@ pub(crate) fn sides(lists: &[&[OsString]], wishes: Wishes<'_>) -> anyhow::Result
     let functions: Vec<FunctionId> = names.functions().collect();
     let shown: Vec<usize> =
         runs.iter().map(|side| runs::middle(side.iter().map(|run| run.total(wishes.event)))).collect();
-    let mut details: Vec<Detail> = Vec::new();
     for (side, shown) in runs.iter_mut().zip(&shown) {
-        details.push(whole(&mut side[*shown].details, wishes.apart && lists.len() == 1, &functions, &files)?);
+        for (at, run) in side.iter_mut().enumerate() {
+            let kept = wishes.apart && lists.len() == 1 && at == *shown;
+            run.whole = whole(&mut run.details, kept, &functions, &files)?;
+        }
     }
     let mut renamed = Renamed::new();
-    if let ([_, base], [new_detail, base_detail]) = (&mut runs[..], &mut details[..]) {
-        let (map, guessed) = pair::leftovers(&names, new_detail, base_detail);
+    if let [new, base] = &mut runs[..] {
+        let (map, guessed) = pair::leftovers(&names, &new[shown[0]].whole, &base[shown[1]].whole);
         if map != functions {
             base.iter_mut().try_for_each(|run| run.rename(&map, &files))?;
-            let old = std::mem::take(base_detail);
-            base_detail.append(&old, &map, &files);
-            base_detail.finish()?;
         }
         renamed = guessed;
     }
     let mut sides = Vec::new();
-    for ((side, detail), shown) in runs.into_iter().zip(details).zip(shown) {
-        sides.push(one(side, detail, shown, &names)?);
+    for (side, shown) in runs.into_iter().zip(shown) {
+        sides.push(one(side, shown, &names)?);
     }
     Ok(Loaded { names, sides, renamed })
 }
 
 /// A side of its runs, of which one is shown.
-fn one(side: Vec<Sums>, detail: Detail, shown: usize, names: &Names) -> anyhow::Result<Side> {
-    let rules = Rules { grouping: Grouping::Function, cycles: true, here: None };
+fn one(side: Vec<Sums>, shown: usize, names: &Names) -> anyhow::Result<Side> {
     let several = side.len() > 1;
     let mut runs = Runs::new(shown);
     let mut picture = None;
     for (at, run) in side.into_iter().enumerate() {
-        let Sums { collector, details, chains, header, parts, inputs, unnamed, .. } = run;
+        let Sums { sums, whole, details, chains, header, parts, processes, inputs, unnamed, .. } = run;
         let input = inputs.iter().map(|(name, ..)| name.as_str()).collect::<Vec<_>>().join(" + ");
-        let model = Model::new(input, header, parts, names, collector, rules)?;
+        let model = Functions::new(input, header, parts, &sums, names, &whole)?;
         if several {
             runs.add(&model);
         }
         if at == shown {
-            picture = Some((model, details, chains, inputs, unnamed));
+            picture = Some((model, whole, details, chains, inputs, processes, unnamed));
         }
     }
-    let (model, parts, chains, inputs, unnamed) = picture.context("no files")?;
+    let (model, detail, parts, chains, inputs, processes, unnamed) = picture.context("no files")?;
     let chains = Recorded::new(chains, &detail, &parts, names)?;
     let (addresses, jumps) = (detail.addresses, !detail.jumps.is_empty());
-    Ok(Side { model, detail, addresses, jumps, parts, chains, unnamed, inputs, runs: several.then_some(runs) })
+    Ok(Side {
+        model,
+        detail,
+        addresses,
+        jumps,
+        parts,
+        chains,
+        unnamed,
+        inputs,
+        processes,
+        runs: several.then_some(runs),
+    })
 }
 
 /// Whether two runs can be compared.
@@ -222,13 +240,14 @@ impl Sums {
     /// What all rows cost.
     fn total(&self, event: Option<&str>) -> i128 {
         let at = event.and_then(|event| self.events().iter().position(|name| name == event)).unwrap_or(0);
-        self.collector.parts.iter().map(|part| i128::from(part.value(at))).sum()
+        self.sums.iter().map(|part| i128::from(part.value(at))).sum()
     }
 
-    /// Gives functions other numbers, but for what happened where.
+    /// Gives functions other numbers.
     fn rename(&mut self, functions: &[FunctionId], files: &[FileId]) -> Result<(), TooLarge> {
-        let old = std::mem::take(&mut self.collector);
-        self.collector.append(old, functions, files)?;
+        let old = std::mem::take(&mut self.whole);
+        self.whole.append(&old, functions, files);
+        self.whole.finish()?;
         for chains in &mut self.chains {
             let old = std::mem::replace(chains, chains.like());
             chains.append(&old, functions)?;
@@ -277,19 +296,21 @@ fn add(
     }
     if alone && !renaming.changes() {
         *names = own;
-        (sum.collector, sum.details, sum.chains) = (tally.collector, tally.parts, tally.chains);
+        (sum.details, sum.chains) = (tally.parts, tally.chains);
     } else {
         let files = own.files().map(|id| Ok(names.file(&renaming.file(own.file_name(id))?)));
         let files: Vec<FileId> = files.collect::<anyhow::Result<_>>()?;
+        let heads = renaming.merge.then(|| Heads::new(own.functions().map(|id| own.function_name(id))));
         let mut functions: Vec<FunctionId> = Vec::new();
         for id in own.functions() {
             let of = own.get(id);
             let object = renaming.object(own.object_name(of.object));
             let object = names.object(sum.objects.name(&object));
-            let function = apply(renaming.function, own.function_name(id))?;
+            let name = own.function_name(id);
+            let name = heads.as_ref().map_or(name, |heads| heads.plain(name));
+            let function = apply(renaming.function, name)?;
             functions.push(names.function(&function, files[of.file.index()], object));
         }
-        sum.collector.append(tally.collector, &functions, &files)?;
         for part in tally.parts {
             let mut there = Detail::default();
             there.append(&part, &functions, &files);
@@ -301,6 +322,8 @@ fn add(
             sum.chains.push(there);
         }
     }
+    sum.sums.extend(tally.sums);
+    sum.processes.extend(tally.processes);
     if sum.inputs.is_empty() {
         sum.header = header.clone();
     }
@@ -309,17 +332,33 @@ fn add(
     Ok(())
 }
 
-/// Adds up a file and keeps what happened where in each of its parts, in one pass.
+/// Keeps what happened where in each part of a file.
 #[derive(Debug, Default)]
 struct Tally {
-    collector: Collector,
     parts: Vec<Detail>,
+    sums: Vec<Cost>,
     chains: Vec<Chains>,
+    /// The process of each part, and that of what comes next.
+    processes: Vec<Option<Process>>,
+    process: Option<Process>,
 }
 
 impl Sink for Tally {
+    fn comment(&mut self, line: &[u8]) {
+        if let Some(process) = Process::begun_by(line) {
+            self.process = Some(process);
+        } else if let Some(process) = &mut self.process {
+            if let Some(path) = line.strip_prefix(b"# executable: ") {
+                process.executable = path.to_vec();
+            } else if let Some(command) = line.strip_prefix(b"# command: ") {
+                process.command = command.to_vec();
+            }
+        }
+    }
+
     fn part(&mut self, header: &PartHeader) {
-        self.collector.part(header);
+        self.sums.push(Cost::default());
+        self.processes.push(self.process.clone());
         let mut detail = Detail::default();
         detail.part(header);
         self.parts.push(detail);
@@ -327,17 +366,17 @@ impl Sink for Tally {
     }
 
     fn row(&mut self, function: FunctionId, at: Position, costs: &[i64]) -> Result<(), TooLarge> {
-        self.collector.row(function, at, costs)?;
+        if let Some(sum) = self.sums.last_mut() {
+            sum.add(costs)?;
+        }
         self.parts.last_mut().map_or(Ok(()), |part| part.row(function, at, costs))
     }
 
     fn call(&mut self, function: FunctionId, at: Position, call: &Call, costs: &[i64]) -> Result<(), TooLarge> {
-        self.collector.call(function, at, call, costs)?;
         self.parts.last_mut().map_or(Ok(()), |part| part.call(function, at, call, costs))
     }
 
     fn jump(&mut self, function: FunctionId, at: Position, jump: &Jump) {
-        self.collector.jump(function, at, jump);
         if let Some(part) = self.parts.last_mut() {
             part.jump(function, at, jump);
         }

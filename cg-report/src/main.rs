@@ -5,6 +5,7 @@
 //! All that a profile says is hostile until it is text.
 #![forbid(unsafe_code)]
 
+mod allocator;
 mod chains;
 mod code;
 mod elf;
@@ -15,6 +16,7 @@ mod inline;
 mod listing;
 mod live;
 mod load;
+mod memory;
 mod names;
 mod options;
 mod pack;
@@ -39,13 +41,14 @@ use clap::CommandFactory;
 use html::Data;
 use live::Live;
 use load::{Renaming, Wishes};
-use options::{Options, Parts};
+use options::{Contexts, Options, Parts};
 use serve::{Server, Still};
 
 /// What others may do with the report, before the umask: what they may do with profiles.
 const MODE: u32 = 0o600;
 
 fn main() -> ExitCode {
+    allocator::settle();
     let options: Options = match cli::parse(Options::command(), std::env::args_os()) {
         Ok(options) => options,
         Err(code) => return code,
@@ -64,6 +67,7 @@ fn run(options: &Options) -> anyhow::Result<u8> {
         file: options.mod_filename.as_ref(),
         function: options.mod_funcname.as_ref(),
         redact: options.redact,
+        merge: options.contexts == Contexts::Merge,
     };
     let wishes = Wishes { renaming, apart: options.parts == Parts::Keep, event: options.sort.as_deref() };
     let patience = (!options.keep).then_some(serve::PATIENCE);
@@ -141,7 +145,12 @@ fn output(options: &Options) -> anyhow::Result<OsString> {
 fn open(report: &OsStr) -> anyhow::Result<()> {
     let named = std::env::var_os("BROWSER").filter(|browser| !browser.is_empty());
     let browser = named.unwrap_or_else(|| "xdg-open".into());
-    let quiet = Command::new(&browser).arg(report).stdin(Stdio::null()).stdout(Stdio::null()).spawn();
+    let quiet = Command::new(&browser)
+        .env_remove(allocator::BOUND)
+        .arg(report)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn();
     quiet.map(|_| ()).with_context(|| {
         format!(
             "the report is {}, but it cannot be opened: {} cannot be started; name a browser in $BROWSER",

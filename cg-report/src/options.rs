@@ -42,13 +42,18 @@ pub(crate) struct Options {
     #[arg(
         long,
         value_name = "PID",
-        conflicts_with_all = ["output", "max_size", "fail_above", "base", "separate", "label", "files"]
+        conflicts_with_all = ["output", "max_size", "fail_above", "base", "separate", "label", "mem", "files"]
     )]
     pub(crate) live: Option<u32>,
 
     /// With --serve or --live: go on when the page has been closed for ten minutes
     #[arg(long, requires = "serving", conflicts_with_all = ["output", "max_size", "fail_above"])]
     pub(crate) keep: bool,
+
+    /// Show the data objects of the same run, too: its mem.out file, with misses by object, streams, stack distances and shared lines, as far as
+    /// it has them
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mem: Option<OsString>,
 
     /// Compare with this profile: everything in the report is then told of both, and as a difference. Several files on a side are runs
     /// of one thing: the one in the middle is shown, with how far the others are from it; may be repeated
@@ -63,7 +68,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NAME")]
     pub(crate) label: Vec<String>,
 
-    /// Show an event that is computed from others, such as Work='Ir + 10 Bm'; may be repeated
+    /// Show an event that is computed from others: a sum, such as Work='Ir + 10 Bm', or a ratio of sums, such as PerK='1000 L1m / Ir'; may be
+    /// repeated
     #[arg(long, value_name = "NAME=FORMULA", value_parser = Formula::parse)]
     pub(crate) event: Vec<Formula>,
 
@@ -111,6 +117,10 @@ pub(crate) struct Options {
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = Parts::Keep)]
     pub(crate) parts: Parts,
 
+    /// Whether functions that a run told apart by callers or levels of recursion (f'2, f'g'main) stand apart, or all of one are one
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t = Contexts::Apart)]
+    pub(crate) contexts: Contexts,
+
     /// Leave out sources, folders of files and objects, the command line and descriptions of the run
     #[arg(long)]
     pub(crate) redact: bool,
@@ -140,6 +150,15 @@ pub(crate) enum Parts {
     Keep,
     /// Only their sum is in the report.
     Sum,
+}
+
+/// What becomes of functions that were told apart by their callers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Contexts {
+    /// Each stands by itself.
+    Apart,
+    /// All of a function are one.
+    Merge,
 }
 
 /// Which functions have machine code in the report.

@@ -6,13 +6,14 @@ use cg_format::show::commas;
 use cg_model::UNKNOWN;
 
 use crate::code::{Executed, Found};
+use crate::formula::Formula;
 use crate::head::{Head, Warning};
 use crate::html::Page;
 use crate::load::{Loaded, Side, packing};
 use crate::names::last;
 use crate::options::{Code, Options, Sources};
 use crate::pack::{Pack, Shown};
-use crate::{code, formula, parts, side, sources};
+use crate::{code, formula, memory, parts, side, sources};
 
 /// Rows of the table for browsers without scripts.
 const TOP: usize = 50;
@@ -36,7 +37,8 @@ pub(crate) fn page(options: &Options, loaded: &mut Loaded) -> anyhow::Result<Pag
     if options.label.len() > inputs {
         bail!("--label: there are {} names of {inputs} profiles", options.label.len());
     }
-    let Events { show, sort, primary } = events(options, sides)?;
+    let (formulas, unknown) = formulas(options, &sides[0]);
+    let Events { show, sort, primary } = events(options, &formulas, sides)?;
     let mut pack = Pack::new().context("cannot start threads that compress")?;
     pack_names(&mut pack, names).map_err(packing)?;
     let shown: Vec<Shown> = show.iter().map(|event| Shown { event: *event, number: *event }).collect();
@@ -60,8 +62,13 @@ pub(crate) fn page(options: &Options, loaded: &mut Loaded) -> anyhow::Result<Pag
     } else {
         Vec::new()
     };
+    if let Some(file) = &options.mem {
+        let mem = memory::read(file, options.mod_filename.as_ref(), options.redact)?;
+        memory::pack(&mut pack, &mem, embeds.then_some(&options.include)).map_err(packing)?;
+    }
     let mut warnings = warnings(names, new, primary, incomplete, &texts);
     warnings.extend(other_events);
+    warnings.extend(unknown);
     sides.iter_mut().for_each(Side::forget_calls);
     let objects = if options.code == Code::None || options.redact {
         Vec::new()
@@ -82,7 +89,7 @@ pub(crate) fn page(options: &Options, loaded: &mut Loaded) -> anyhow::Result<Pag
         base_totals: &base_totals,
         renamed,
         show: &show,
-        formulas: &options.event,
+        formulas: &formulas,
         labels: &options.label,
         separate: options.separate,
         sort,
@@ -94,11 +101,36 @@ pub(crate) fn page(options: &Options, loaded: &mut Loaded) -> anyhow::Result<Pag
         columns: &packed.columns,
     };
     let head = head.json();
-    Ok(Page { head, data: packed.text, table: table(new, primary), title })
+    Ok(Page { head, data: packed.text, table: table(names, new, primary), title })
+}
+
+/// Formulas of the profile (`event: NAME = FORMULA`) and then those of options, and what is said of some that cannot be computed.
+fn formulas(options: &Options, side: &Side) -> (Vec<Formula>, Option<Warning>) {
+    let events = &side.model.events;
+    let shown: Vec<String> = match &options.show {
+        Some(list) => list.split(',').map(str::to_owned).filter(|name| events.contains(name)).collect(),
+        None => events.clone(),
+    };
+    let (mut known, mut unknown): (Vec<Formula>, Vec<String>) = (Vec::new(), Vec::new());
+    for told in side.model.parts.iter().flat_map(|part| &part.header.types) {
+        let text = String::from_utf8_lossy(&told.name);
+        let Ok(formula) = Formula::parse(&text) else { continue };
+        let again = known.iter().chain(&options.event).any(|other| other.name == formula.name);
+        if again || events.contains(&formula.name) || unknown.contains(&formula.name) {
+            continue;
+        }
+        known.push(formula);
+        if formula::known(&shown, &known).is_err() {
+            unknown.extend(known.pop().map(|formula| formula.name));
+        }
+    }
+    let text = format!("The profile has formulas that are none of the events that are shown: {}.", unknown.join(" "));
+    known.extend_from_slice(&options.event);
+    (known, (!unknown.is_empty()).then_some(Warning { kind: "formulas", text }))
 }
 
 /// Which events are shown, as options say.
-fn events(options: &Options, sides: &[Side]) -> anyhow::Result<Events> {
+fn events(options: &Options, formulas: &[Formula], sides: &[Side]) -> anyhow::Result<Events> {
     let new = &sides[0];
     let events = &new.model.events;
     let at = |option: &str, name: &str| {
@@ -122,10 +154,16 @@ fn events(options: &Options, sides: &[Side]) -> anyhow::Result<Events> {
         );
     }
     let names: Vec<String> = show.iter().map(|event| events[*event].clone()).collect();
-    let known = formula::known(&names, &options.event)?;
+    let known = formula::known(&names, formulas)?;
     let sort = match options.sort.as_deref() {
-        Some(name) => match known.iter().position(|(known, _)| known == name) {
+        // The page has no ratios among its events.
+        Some(name) => match known.iter().filter(|(_, terms)| !terms.is_ratio()).position(|(known, _)| known == name) {
             Some(place) => place,
+            None if known.iter().any(|(known, _)| known == name) => {
+                bail!(
+                    "--sort: {name} is a ratio, which is not the sum of that of its parts: the report can begin with a sum only"
+                )
+            }
             None => bail!("--sort event `{}` is not among those of --show", events[at("--sort", name)?]),
         },
         None => 0,
@@ -289,13 +327,15 @@ fn were(files: usize) -> String {
     if files == 1 { "1 source file was".to_owned() } else { format!("{files} source files were") }
 }
 
-fn table(side: &Side, event: usize) -> Vec<[String; 3]> {
-    let mut entries: Vec<_> = side.model.entries.iter().filter(|entry| entry.function.is_some()).collect();
-    entries.sort_by_key(|entry| (std::cmp::Reverse(entry.inclusive.value(event)), entry.name.as_slice()));
+fn table(names: &Names, side: &Side, event: usize) -> Vec<[String; 3]> {
+    let (own, inclusive): (Vec<i64>, Vec<i64>) =
+        (side.model.own(event).collect(), side.model.inclusive(event).collect());
+    let mut order: Vec<_> = names.functions().collect();
+    order.sort_by_key(|id| (std::cmp::Reverse(inclusive[id.index()]), names.function_name(*id)));
     let show = |value: i64| commas(i128::from(value));
-    let rows = entries.iter().take(TOP).map(|entry| {
-        let name = String::from_utf8_lossy(entry.function.as_deref().unwrap_or_default()).into_owned();
-        [show(entry.inclusive.value(event)), show(entry.own.value(event)), name]
+    let rows = order.into_iter().take(TOP).map(|id| {
+        let name = String::from_utf8_lossy(names.function_name(id)).into_owned();
+        [show(inclusive[id.index()]), show(own[id.index()]), name]
     });
     rows.collect()
 }

@@ -5,7 +5,7 @@
 
 use std::io;
 
-use cg_model::Model;
+use cg_model::Functions;
 
 use crate::pack::{Pack, Shown};
 
@@ -41,14 +41,13 @@ impl Runs {
     }
 
     /// Adds a run. All have the same functions and events.
-    pub(crate) fn add(&mut self, model: &Model) {
+    pub(crate) fn add(&mut self, model: &Functions) {
         let events = 0..model.events.len();
         let totals = events.clone().map(|event| model.total.cost.value(event)).collect();
         self.all.push((model.input.clone(), totals));
-        let entries = || model.entries.iter().take_while(|entry| entry.function.is_some());
         for event in events {
-            self.own.add(event, entries().map(|entry| entry.own.value(event)));
-            self.inclusive.add(event, entries().map(|entry| entry.inclusive.value(event)));
+            self.own.add(event, model.own(event));
+            self.inclusive.add(event, model.inclusive(event));
         }
     }
 

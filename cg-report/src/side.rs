@@ -6,7 +6,7 @@
 use std::io;
 
 use cg_format::callgrind::FunctionId;
-use cg_model::{CallSite, Cost, Entry, Link};
+use cg_model::CallSite;
 
 use crate::load::Side;
 use crate::pack::{Pack, Shown};
@@ -19,21 +19,21 @@ const INCOMPLETE: u64 = 2;
 /// Packs a side with the events that the report shows. Gives the number of functions that are
 /// marked as incomplete.
 pub(crate) fn pack(pack: &mut Pack, side: &Side, prefix: &str, events: &[Shown]) -> io::Result<usize> {
-    let functions = side.model.entries.iter().take_while(|entry| entry.function.is_some()).count();
-    let (own, cycles) = side.model.entries.split_at(functions);
-    let links = links(&side.model.links, functions);
-    let incomplete = entries(pack, prefix, own, &links, events)?;
+    let model = &side.model;
+    let functions = model.rows.len();
+    let incomplete = entries(pack, side, prefix, events)?;
     let name = |what: &str| format!("{prefix}{what}");
-    pack.numbers(name("cy.number"), column(cycles, |entry| entry.cycle.unwrap_or(0) as u64))?;
+    pack.numbers(name("cy.number"), 1..=model.cycles() as u64)?;
     for Shown { event, number } in events {
-        pack.costs(name(&format!("cy.self.{number}")), column(cycles, |entry| entry.own.value(*event)))?;
-        pack.costs(name(&format!("cy.incl.{number}")), column(cycles, |entry| entry.inclusive.value(*event)))?;
+        pack.costs(name(&format!("cy.self.{number}")), model.cycle_own(*event))?;
+        pack.costs(name(&format!("cy.incl.{number}")), model.cycle_inclusive(*event))?;
     }
-    pack.close(name("arc.from"), offsets(functions, links.iter().map(|link| link.caller)))?;
-    pack.close(name("arc.to"), column(&links, |link| link.callee as u64))?;
-    pack.numbers(name("arc.count"), column(&links, |link| link.count))?;
-    pack.numbers(name("arc.within"), column(&links, |link| u64::from(link.cost.is_none())))?;
-    pack_arc_costs(pack, side, prefix, &links, events)?;
+    let arcs = &model.calls;
+    pack.close(name("arc.from"), offsets(functions, arcs.iter().map(|arc| arc.caller.index())))?;
+    pack.close(name("arc.to"), column(arcs, |arc| arc.callee.index() as u64))?;
+    pack.numbers(name("arc.count"), column(arcs, |arc| arc.count))?;
+    pack.numbers(name("arc.within"), column(arcs, |arc| u64::from(model.within(arc.caller, arc.callee))))?;
+    pack_arc_costs(pack, side, prefix, events)?;
     details(pack, side, prefix, functions, events)?;
     if let Some(chains) = &side.chains {
         chains.pack(pack, prefix, events)?;
@@ -44,29 +44,17 @@ pub(crate) fn pack(pack: &mut Pack, side: &Side, prefix: &str, events: &[Shown])
     Ok(incomplete)
 }
 
-/// Calls between functions, by caller and callee.
-fn links(all: &[Link], functions: usize) -> Vec<&Link> {
-    let mut links: Vec<&Link> = all.iter().filter(|link| link.caller < functions && link.callee < functions).collect();
-    links.sort_unstable_by_key(|link| (link.caller, link.callee));
-    links
-}
-
-/// Which link each call belongs to; the number of links for those that are none.
-fn links_of_calls(side: &Side, links: &[&Link]) -> Vec<u32> {
-    let link = |call: &CallSite| {
-        let ends = (call.function.index(), call.callee.index());
-        let found = links.binary_search_by_key(&ends, |link| (link.caller, link.callee));
-        u32::try_from(found.unwrap_or(links.len())).unwrap_or(u32::MAX)
-    };
-    side.detail.calls.iter().map(link).collect()
-}
-
 /// What calls cost, also those within cycles: the page needs that to follow paths, and says that it is no sum. One event at a time: there
 /// may be millions of calls.
-fn pack_arc_costs(pack: &mut Pack, side: &Side, prefix: &str, links: &[&Link], events: &[Shown]) -> io::Result<()> {
-    let of = links_of_calls(side, links);
+fn pack_arc_costs(pack: &mut Pack, side: &Side, prefix: &str, events: &[Shown]) -> io::Result<()> {
+    let arcs = &side.model.calls;
+    let place = |call: &CallSite| {
+        let found = arcs.binary_search_by_key(&(call.function, call.callee), |arc| (arc.caller, arc.callee));
+        u32::try_from(found.unwrap_or(arcs.len())).unwrap_or(u32::MAX)
+    };
+    let of: Vec<u32> = side.detail.calls.iter().map(place).collect();
     for Shown { event, number } in events {
-        let mut costs = vec![0_i64; links.len()];
+        let mut costs = vec![0_i64; arcs.len()];
         for (call, at) in side.detail.calls.iter().zip(&of) {
             if let Some(cost) = costs.get_mut(*at as usize) {
                 // Calls outside of cycles were added up without a fault by the model.
@@ -78,39 +66,36 @@ fn pack_arc_costs(pack: &mut Pack, side: &Side, prefix: &str, links: &[&Link], e
     Ok(())
 }
 
-fn entries(pack: &mut Pack, prefix: &str, own: &[Entry], links: &[&Link], events: &[Shown]) -> io::Result<usize> {
-    let mut calls = vec![0_u64; own.len()];
-    let mut seen: Vec<Option<Cost>> = vec![None; own.len()];
-    let mut spent: Vec<Cost> = own.iter().map(|entry| entry.own.clone()).collect();
-    for link in links {
-        calls[link.callee] = calls[link.callee].saturating_add(link.count);
-        if let Some(cost) = &link.cost {
-            // The model added these up without a fault.
-            let _ = seen[link.callee].get_or_insert_default().add_cost(cost);
-            let _ = spent[link.caller].add_cost(cost);
+fn entries(pack: &mut Pack, side: &Side, prefix: &str, events: &[Shown]) -> io::Result<usize> {
+    let Side { model, detail, .. } = side;
+    let count = model.rows.len();
+    let mut calls = vec![0_u64; count];
+    for arc in &model.calls {
+        let sum = &mut calls[arc.callee.index()];
+        *sum = sum.saturating_add(arc.count);
+    }
+    let mut incomplete = vec![false; count];
+    for Shown { event, .. } in events {
+        let seen = model.seen(detail, *event);
+        let told = seen.into_iter().zip(model.spent(detail, *event)).zip(&model.cycle);
+        for (((seen, spent), cycle), incomplete) in told.zip(&mut incomplete) {
+            *incomplete |= *cycle == 0 && seen.is_some_and(|seen| seen != spent);
         }
     }
-    let differs = |at: usize| match &seen[at] {
-        Some(seen) if own[at].cycle.is_none() => {
-            events.iter().any(|shown| seen.value(shown.event) != spent[at].value(shown.event))
-        }
-        _ => false,
-    };
-    let flags: Vec<u64> =
-        (0..own.len()).map(|at| u64::from(own[at].rows) * HAS_ROWS + u64::from(differs(at)) * INCOMPLETE).collect();
-    pack.numbers(format!("{prefix}fn.flags"), flags.iter().copied())?;
-    pack.numbers(format!("{prefix}fn.cycle"), column(own, |entry| entry.cycle.unwrap_or(0) as u64))?;
-    pack.numbers(format!("{prefix}fn.calls"), calls.iter().copied())?;
+    let flags = model.rows.iter().zip(&incomplete);
+    let flags = flags.map(|(rows, incomplete)| u64::from(*rows) * HAS_ROWS + u64::from(*incomplete) * INCOMPLETE);
+    pack.numbers(format!("{prefix}fn.flags"), flags)?;
+    pack.numbers(format!("{prefix}fn.cycle"), column(&model.cycle, |cycle| u64::from(*cycle)))?;
+    pack.numbers(format!("{prefix}fn.calls"), calls.into_iter())?;
     for Shown { event, number } in events {
-        pack.costs(format!("{prefix}fn.self.{number}"), column(own, |entry| entry.own.value(*event)))?;
-        pack.costs(format!("{prefix}fn.incl.{number}"), column(own, |entry| entry.inclusive.value(*event)))?;
+        pack.costs(format!("{prefix}fn.self.{number}"), model.own(*event))?;
+        pack.costs(format!("{prefix}fn.incl.{number}"), model.inclusive(*event))?;
     }
-    let none = Cost::default();
     for Shown { event, number } in events {
-        let costs = seen.iter().map(|seen| seen.as_ref().unwrap_or(&none).value(*event));
-        pack.costs(format!("{prefix}fn.seen.{number}"), costs)?;
+        let seen = model.seen(detail, *event);
+        pack.costs(format!("{prefix}fn.seen.{number}"), seen.iter().map(|seen| seen.unwrap_or(0)))?;
     }
-    Ok(flags.iter().filter(|flags| **flags & INCOMPLETE != 0).count())
+    Ok(incomplete.into_iter().filter(|incomplete| *incomplete).count())
 }
 
 fn details(pack: &mut Pack, side: &Side, prefix: &str, functions: usize, events: &[Shown]) -> io::Result<()> {

@@ -74,6 +74,17 @@ pub(crate) fn pack(
     Ok(states)
 }
 
+/// The text of a file that is no row's, if it can be read.
+pub(crate) fn read(name: &[u8], folders: &[PathBuf]) -> Option<Vec<u8>> {
+    candidates(name, folders).find_map(|path| Some(source_text::read(&path).ok()?.0))
+}
+
+/// Where a file may be.
+fn candidates(name: &[u8], folders: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+    let path = Path::new(OsStr::from_bytes(name));
+    std::iter::once(path.to_owned()).chain(folders.iter().map(move |folder| folder.join(path)))
+}
+
 fn one(
     pack: &mut Pack,
     name: &[u8],
@@ -82,10 +93,8 @@ fn one(
     written: Option<SystemTime>,
     room: &mut u64,
 ) -> io::Result<State> {
-    let path = Path::new(OsStr::from_bytes(name));
-    let candidates = std::iter::once(path.to_owned()).chain(folders.iter().map(|folder| folder.join(path)));
     let mut state = State::Missing;
-    for candidate in candidates {
+    for candidate in candidates(name, folders) {
         let Ok(meta) = std::fs::metadata(&candidate) else { continue };
         if meta.is_file() && meta.len() > *room {
             state = State::TooLarge;

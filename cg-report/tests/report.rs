@@ -417,6 +417,118 @@ fn formulas_are_events_of_the_report_and_of_bounds() {
 }
 
 #[test]
+fn ratios_stand_in_the_report_and_bound_changes_but_begin_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let exact = path("exact.cg");
+    let head = flat(&page(&[&exact, "--event=Rate=1000 Dr / Ir", "--event=Work=Ir + 3 Dr", "--sort=Work"]));
+    assert!(head.contains("{ \"name\": \"Rate\", \"formula\": \"1000 Dr / Ir\" }"), "{head}");
+    assert!(head.contains("\"primary\": 2,"), "ratios are not among the events, so Work is the third: {head}");
+    let output = run(folder.path(), &[&exact, "--event=Rate=Dr / Ir", "--sort=Rate", "-o-"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--sort: Rate is a ratio"));
+    let output = run(folder.path(), &[&exact, "--event=Rate=Ir + Dr / Ir", "-o-"]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        told.contains("nothing can be added to a ratio") && told.ends_with("\n  Ir + Dr / Ir\n      ^\n"),
+        "{told}"
+    );
+    // 10 per 100 becomes 12 per 100.
+    let profile = |dr: u32| format!("events: Ir Dr\nfl=a.c\nfn=main\n1 100 {dr}\n");
+    fs::write(folder.path().join("old"), profile(10)).unwrap();
+    fs::write(folder.path().join("new"), profile(12)).unwrap();
+    let bound = |percent: &str| {
+        let bound = format!("--fail-above=Rate:{percent}");
+        run(folder.path(), &["new", "--base=old", "--event=Rate=Dr / Ir", &bound, "-o", "out.html"])
+    };
+    assert_eq!(bound("21").status.code(), Some(0));
+    let output = bound("19");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(3), "{told}");
+    assert!(told.contains("Rate grew by 20.00%, from 0.1000 to 0.1200: more than 19%"), "{told}");
+}
+
+#[test]
+fn formulas_of_the_profile_count_unless_they_cannot_be_computed() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "event: Work = Ir + 2 Dr : Work done\nevent: Odd = Ir + Xx\nevent: Dr : Reads\nevents: Ir Dr\nfl=a.c\nfn=main\n1 100 7\n";
+    fs::write(folder.path().join("p"), text).unwrap();
+    let output = run(folder.path(), &["p", "-o-"]);
+    let head = flat(&String::from_utf8(output.stdout).unwrap());
+    assert!(head.contains("\"formulas\": [ { \"name\": \"Work\", \"formula\": \"Ir + 2 Dr\" } ]"), "{head}");
+    assert!(head.contains("none of the events that are shown: Odd."), "{head}");
+}
+
+#[test]
+fn data_objects_of_the_run_are_part_of_the_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let (profile, mem) = (path("shared.cachegrind.xz"), path("shared.mem.xz"));
+    let plain = flat(&page(&[&profile]));
+    assert!(!plain.contains("text.memory"), "nobody asked");
+    let argument = format!("--mem={mem}");
+    let head = flat(&page(&[&profile, &argument]));
+    assert!(
+        ["text.memory", "text.memory.names", "text.memory.streams"]
+            .iter()
+            .all(|name| head.contains(&format!("\"{name}\"")))
+    );
+    let refused = |file: &str| {
+        let output = run(folder.path(), &[&profile, &format!("--mem={file}"), "-o-"]);
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert!(refused("nowhere").contains("--mem: cannot open nowhere"));
+    assert!(refused(&profile).contains("this is none of `grind --objects=yes`"));
+    let cut =
+        "{\"version\":1,\"command\":\"p\",\"pid\":1,\"desc\":[],\"events\":[\"D1mr\"],\"totals\":[7],\"objects\":1}\n";
+    fs::write(folder.path().join("cut"), cut).unwrap();
+    assert!(refused("cut").contains("incomplete"));
+}
+
+#[test]
+fn contexts_stand_apart_unless_they_are_to_be_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "events: Ir\nfl=a.c\nfn=main\n1 10\ncfn=f'main\ncalls=1 5\n1 30\nfn=f'main\n5 10\ncfn=f'2'f'main\ncalls=2 5\n6 20\n\
+                fn=f'2'f'main\n5 20\nfn=it's\n9 1\n";
+    fs::write(folder.path().join("p"), text).unwrap();
+    let table = |arguments: &[&str]| {
+        let output = run(folder.path(), &[&["p", "-o-"], arguments].concat());
+        let page = String::from_utf8(output.stdout).unwrap();
+        // A name that nothing has anything of may stand among them.
+        let rows = page.split("<tr><td>").skip(1).filter(|row| !row.starts_with("0</td>"));
+        rows.map(|row| row.split("</tr>").next().unwrap().replace("</td><td>", " ").replace("</td>", ""))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(table(&[]), ["40 10 main", "30 10 f&#39;main", "20 20 f&#39;2&#39;f&#39;main", "1 1 it&#39;s"]);
+    assert_eq!(table(&["--contexts=merge"]), ["40 10 main", "30 30 f", "1 1 it&#39;s"]);
+}
+
+#[test]
+fn parts_of_a_tree_of_processes_say_whose_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let block = |id: u32, program: &str| {
+        format!(
+            "# process: {id} parent: 0 pid: {} status: exited 0\n# executable: /bin/{program}\n# command: {program} secret\n# cost: 7\n\
+             part: 1\npositions: line\nevents: Ir\nfl=a.c\nfn=main\n1 7\ntotals: 7\n",
+            800 + id
+        )
+    };
+    let text =
+        format!("# callgrind format\npid: 1\ncmd: sh\n# tree: 1\n# counts: Ir\n{}{}", block(2, "cat"), block(1, "sh"));
+    fs::write(folder.path().join("tree"), text).unwrap();
+    let head = |arguments: &[&str]| {
+        let output = run(folder.path(), &[&["tree", "-o-"], arguments].concat());
+        flat(&String::from_utf8(output.stdout).unwrap())
+    };
+    let told = head(&[]);
+    for (pid, program) in [(802, "cat"), (801, "sh")] {
+        let wanted =
+            format!("\"pid\": {pid}, \"number\": 1, \"program\": \"{program}\", \"command\": \"{program} secret\"");
+        assert!(told.contains(&wanted), "{told}");
+    }
+    let redacted = head(&["--redact"]);
+    assert!(redacted.contains("\"program\": \"cat\"") && !redacted.contains("secret"), "{redacted}");
+}
+
+#[test]
 fn chains_of_calls_are_columns_also_of_parts_and_what_is_in_none_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let part = |chains: &str| format!("events: Ir\nfl=a\nfn=main\n1 10\nfn=leaf\n2 30\n{chains}totals: 40\n");

@@ -24,6 +24,8 @@ try {
         await page.locator(".navigator .row").first().dblclick();
         await page.locator("#search").fill("");
         await page.locator("#search").blur();
+        // Who calls it above, and what it calls below.
+        await page.getByRole("button", { name: "Both", exact: true }).first().click();
         await page.waitForFunction(() => !document.querySelector("[aria-busy=true]"));
         await page.waitForTimeout(300);
         await page.screenshot({ path: join(folder, `report-${theme}.png`) });

@@ -23,7 +23,7 @@ _cg_report() {
 
     case "${cmd}" in
         cg_report)
-            opts="-o -I -h -V --output --open --serve --live --keep --base --separate --label --event --fail-above --show --sort --source --source-limit --include --mod-filename --mod-funcname --code --root --parts --redact --max-size --help --version"
+            opts="-o -I -h -V --output --open --serve --live --keep --mem --base --separate --label --event --fail-above --show --sort --source --source-limit --include --mod-filename --mod-funcname --code --root --parts --contexts --redact --max-size --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -42,6 +42,10 @@ _cg_report() {
                     return 0
                     ;;
                 --live)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --mem)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -103,6 +107,10 @@ _cg_report() {
                     ;;
                 --parts)
                     COMPREPLY=($(compgen -W "keep sum" -- "${cur}"))
+                    return 0
+                    ;;
+                --contexts)
+                    COMPREPLY=($(compgen -W "apart merge" -- "${cur}"))
                     return 0
                     ;;
                 --max-size)

@@ -1,9 +1,9 @@
 //! The report for programs, as the manual describes it.
 
 use cg_cli::json::Json;
+use cg_format::mem::notation;
 
 use crate::model::{Model, Row};
-use crate::notation;
 use crate::source::Sources;
 use crate::text::Style;
 

@@ -6,7 +6,6 @@
 
 mod json;
 mod model;
-mod notation;
 mod options;
 mod reuse;
 mod sharing;

@@ -2,11 +2,11 @@
 //!
 //! Counts are those of the file, or differences of two; the totals are those of all objects, shown or not.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use anyhow::ensure;
 use cg_cli::options as cli;
-use cg_format::mem::{Kind, Mem, Object};
+use cg_format::mem::{Kind, Mem, Object, notation};
 
 use crate::reuse::Distances;
 use crate::sharing::Sharing;
@@ -96,14 +96,10 @@ impl Model {
                 }
             }
             None => {
-                let mut of_instruction: HashMap<usize, usize> = HashMap::new();
                 for (n, stream) in mem.streams.iter().enumerate() {
                     rows[stream.object].streams.push(n);
-                    *of_instruction.entry(stream.instruction).or_default() += 1;
                 }
-                for (stream, alone) in mem.streams.iter().zip(&mut alone) {
-                    *alone = of_instruction.get(&stream.instruction) == Some(&1);
-                }
+                alone = notation::alone(&mem.streams);
                 for row in &mut rows {
                     row.streams.sort_by_key(|n| std::cmp::Reverse(mem.streams[*n].misses));
                 }

@@ -5,10 +5,9 @@ use std::io::{self, Write};
 
 use cg_cli::source_text;
 use cg_format::mem::streams::Stream;
-use cg_format::mem::{Kind, Object};
+use cg_format::mem::{Kind, Object, notation};
 
 use crate::model::{Model, Row};
-use crate::notation;
 use crate::source::Sources;
 
 const RULE: &str = "--------------------------------------------------------------------------------";

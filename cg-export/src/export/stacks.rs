@@ -7,9 +7,8 @@
 
 use std::collections::HashMap;
 
-use cg_exchange::contexts::Heads;
 use cg_format::callgrind::{Chain, Chains, FileId, FunctionId};
-use cg_model::ModelError;
+use cg_model::{Heads, ModelError};
 
 use crate::estimate;
 use crate::graph::Graph;

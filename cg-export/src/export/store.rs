@@ -15,7 +15,7 @@ use std::{fs, mem};
 use anyhow::{Context, anyhow};
 use cg_cli::progress::Counter;
 use cg_cli::rank::ranks;
-use cg_exchange::contexts::Heads;
+use cg_model::Heads;
 use parquet::basic::Compression;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::file::properties::WriterProperties;

@@ -46,6 +46,10 @@ pub trait Sink {
     /// Called only where that changes. At the beginning of a part nothing is inlined.
     fn inlined(&mut self, _function: Option<FunctionId>) {}
 
+    /// A line that begins with `#` and means nothing to this format, as those that tell of processes ([`crate::tree`]); it comes before the
+    /// part that follows it.
+    fn comment(&mut self, _line: &[u8]) {}
+
     /// A chain of calls with its self costs: how many callers it has, of which the last one is the chain before it that has one
     /// less; the function; how often that was called there. Whoever does not want chains need not take them.
     ///
@@ -402,7 +406,10 @@ impl Parser {
             self.chains = Some(Reading::default());
             return Ok(());
         }
-        let Some(mut reading) = self.chains.take() else { return Ok(()) };
+        let Some(mut reading) = self.chains.take() else {
+            sink.comment(line);
+            return Ok(());
+        };
         let key = line.iter().position(|byte| *byte == b'=').map_or(0, |end| end + 1);
         let (key, value) = line.split_at(key);
         match key {
@@ -423,7 +430,7 @@ impl Parser {
                 }
                 sink.chain(depth, function, calls, &self.scratch).map_err(|TooLarge| ReadErrorKind::TooLarge)?;
             }
-            _ => {}
+            _ => sink.comment(line),
         }
         self.chains = Some(reading);
         Ok(())

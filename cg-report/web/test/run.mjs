@@ -43,6 +43,10 @@ try {
     for (const [name, cost] of [["r1", 70], ["r2", 80], ["r3", 100], ["b1", 60], ["b2", 75]]) {
         writeFileSync(join(scratch, `${name}.cg`), `events: Ir\nfl=a.c\nfn=steady\n1 ${cost}\nfn=grown\n2 ${name.startsWith("r") ? 50 : 20}\n`);
     }
+    // grind --cache-sim=yes --objects=yes --streams=misses --sharing=lines --reuse-dist=exact --D1=32768,8,64 ./shared
+    make("memory", "shared.cachegrind.xz", `--mem=${join(data, "shared.mem.xz")}`, "--mod-filename=s/.demo.//");
+    make("rates", "exact.cg", "--event=Rate=1000 Dr / Ir");
+    make("rates-diff", "exact-new.cg", "--base=exact.cg", "--event=Rate=1000 Dr / Ir");
     execFileSync(env.CG_REPORT, ["-o", "runs.html", "r1.cg", "r2.cg", "r3.cg", "--base=b1.cg", "--base=b2.cg"], { cwd: scratch });
     if (runs("unit")) {
         const tests = readdirSync("test/unit").filter((file) => file.endsWith(".test.ts"));

@@ -44,6 +44,14 @@ export function ratio(value: number, by: number): string {
     return result >= 1000 ? compact(result) : Number.isInteger(result) ? String(result) : result.toFixed(result < 10 ? 2 : 1);
 }
 
+/** A number that is no count, with four digits: 0.01234, 1.234, 12.34 k. */
+export function rational(value: number): string {
+    const size = Math.abs(value);
+    if (size >= 10000) { return compact(value); }
+    if (size > 0 && size < 0.0001) { return value.toExponential(2).replace(/-/g, "\u2212"); }
+    return String(Number(value.toPrecision(4))).replace("-", "\u2212");
+}
+
 /** A difference with its sign. */
 export function signed(value: number): string {
     return value > 0 ? `+${compact(value)}` : compact(value);

@@ -48,6 +48,9 @@ export interface PartInfo {
     /** Which of the inputs it comes from. */
     input: number;
     pid?: number;
+    /** What the process ran last, and its arguments, where the profile is of a tree of processes. */
+    program?: string;
+    command?: string;
     number?: number;
     thread?: number;
     desc: string[];

@@ -1,6 +1,6 @@
 // What happened at the lines of source files, from the rows of functions.
 
-import { costs, type Event } from "../state/events.ts";
+import { costs, parts, type Event, type Measure } from "../state/events.ts";
 import type { Numbers } from "./columns.ts";
 import type { Side } from "./model.ts";
 
@@ -15,7 +15,9 @@ export interface SourceLine {
     /** Self cost of the functions that are looked at, and of all. */
     own: number;
     all: number;
+    /** The second event; of a ratio what is divided, and what by. */
     second: number;
+    under: number;
     calls: LineCall[];
 }
 
@@ -72,12 +74,12 @@ export function topFiles(side: Side, event: Event, files: number): [number, numb
 }
 
 /** What happened in a file by line; `f` is whose costs are `own`, or -1 for everybody's. */
-export function linesOf(side: Side, file: number, files: number, f: number, event: Event, second: Event | undefined): Map<number, SourceLine> | undefined {
+export function linesOf(side: Side, file: number, files: number, f: number, event: Event, second: Measure | undefined): Map<number, SourceLine> | undefined {
     const rows = index(side, "row", files);
     const calls = index(side, "call", files);
     const line = side.column("row.line")?.values;
     const cost = costs(side, "row.cost", event)?.values;
-    const other = second ? costs(side, "row.cost", second)?.values : undefined;
+    const other = second ? parts(side, "row.cost", second) : undefined;
     const callLine = side.column("call.line")?.values;
     const callTo = side.column("call.to")?.values;
     const callCount = side.column("call.count")?.values;
@@ -86,7 +88,7 @@ export function linesOf(side: Side, file: number, files: number, f: number, even
     const out = new Map<number, SourceLine>();
     const at = (number: number): SourceLine => {
         let known = out.get(number);
-        if (!known) { out.set(number, (known = { own: 0, all: 0, second: 0, calls: [] })); }
+        if (!known) { out.set(number, (known = { own: 0, all: 0, second: 0, under: 0, calls: [] })); }
         return known;
     };
     for (let k = rows.from[file]; k < rows.from[file + 1]; k++) {
@@ -95,7 +97,8 @@ export function linesOf(side: Side, file: number, files: number, f: number, even
         known.all += cost[row];
         if (f < 0 || rows.owner[row] === f) {
             known.own += cost[row];
-            known.second += other?.[row] ?? 0;
+            known.second += other?.over[row] ?? 0;
+            known.under += other?.under?.[row] ?? 0;
         }
     }
     const seen = new Map<string, LineCall>();

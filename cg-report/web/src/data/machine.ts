@@ -1,6 +1,6 @@
 // Machine code of a function: instructions with their costs, calls and jumps.
 
-import { costs, type Event } from "../state/events.ts";
+import { costs, parts, type Event, type Measure } from "../state/events.ts";
 import { visible } from "./names.ts";
 import type { Model, Side } from "./model.ts";
 import type { Pack } from "./pack.ts";
@@ -35,7 +35,9 @@ export interface MachineLine {
     /** Whether a row says that it was executed. */
     executed: boolean;
     cost: number;
+    /** The second event; of a ratio what is divided, and what by. */
     second: number;
+    under: number;
     base: number;
     file: number;
     line: number;
@@ -46,21 +48,21 @@ export interface MachineLine {
 }
 
 /** The lines of a function, by address; undefined until the data is there. */
-export function machineOf(model: Model, side: Side, f: number, event: Event, second: Event | undefined, syntax: "att" | "intel"): MachineLine[] | undefined {
+export function machineOf(model: Model, side: Side, f: number, event: Event, second: Measure | undefined, syntax: "att" | "intel"): MachineLine[] | undefined {
     const list = (name: string) => side.column(name)?.values;
     const [rowFrom, rowAddr, rowFile, rowLine] = ["row.from", "row.addr", "row.file", "row.line"].map(list);
     const [callFrom, callAddr, callTo, callCount] = ["call.from", "call.addr", "call.to", "call.count"].map(list);
     const [jumpFrom, jumpAddr, jumpTo, taken, executed] = ["jump.from", "jump.addr", "jump.toaddr", "jump.taken", "jump.executed"].map(list);
     const cost = costs(side, "row.cost", event)?.values;
     const callCost = costs(side, "call.cost", event)?.values;
-    const other = second ? costs(side, "row.cost", second)?.values : undefined;
+    const other = second ? parts(side, "row.cost", second) : undefined;
     if (!rowFrom || !rowAddr || !rowFile || !rowLine || !callFrom || !callAddr || !callTo || !callCount || !jumpFrom || !jumpAddr || !jumpTo
         || !taken || !executed || !cost || !callCost || (second && !other)) { return undefined; }
     const lines = new Map<number, MachineLine>();
     const at = (addr: number): MachineLine => {
         let line = lines.get(addr);
         if (!line) {
-            line = { addr, text: "", bytes: "", flow: NEXT, target: 0, executed: false, cost: 0, second: 0, base: 0, file: -1, line: 0, inline: NONE, calls: [], jumps: [] };
+            line = { addr, text: "", bytes: "", flow: NEXT, target: 0, executed: false, cost: 0, second: 0, under: 0, base: 0, file: -1, line: 0, inline: NONE, calls: [], jumps: [] };
             lines.set(addr, line);
         }
         return line;
@@ -92,7 +94,8 @@ export function machineOf(model: Model, side: Side, f: number, event: Event, sec
         const line = at(rowAddr[k]);
         line.executed = true;
         line.cost += cost[k];
-        line.second += other?.[k] ?? 0;
+        line.second += other?.over[k] ?? 0;
+        line.under += other?.under?.[k] ?? 0;
         line.file = rowFile[k];
         line.line = rowLine[k];
     }

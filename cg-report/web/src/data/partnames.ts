@@ -24,10 +24,15 @@ function fileName(head: Head, input: number): string {
     return inputs.filter((input) => baseName(visible(input.name)) === short).length > 1 ? name : short;
 }
 
+/** What a process is called: by its program, if that is known. */
+function processOf({ pid, program }: PartInfo): string {
+    return program ? `${visible(program)} ${pid ?? "?"}` : `process ${pid ?? "?"}`;
+}
+
 /** The name of each part; no two have the same. */
 export function partNames(head: Head): string[] {
     const names = head.parts.map((part) => [
-        several(head, ({ pid }) => pid) ? `process ${part.pid ?? "?"}` : "",
+        several(head, ({ pid }) => pid) ? processOf(part) : "",
         several(head, ({ number }) => number) ? `part ${part.number ?? "?"}` : "",
         several(head, ({ thread }) => thread) ? `thread ${part.thread ?? "?"}` : "",
     ].filter((word) => word).join(" \u00b7 "));
@@ -56,7 +61,7 @@ export function groupsOf(head: Head, by: PartsBy): PartGroup[] {
     const groups = new Map<string, PartGroup>();
     const threads = several(head, ({ pid }) => pid);
     head.parts.forEach((part, at) => {
-        const process = `process ${part.pid ?? "?"}`;
+        const process = processOf(part);
         const name = by === "file" ? fileOf(head, part) : by === "process" ? process : `${threads ? `${process} \u00b7 ` : ""}thread ${part.thread ?? "?"}`;
         const known = groups.get(name);
         if (known) { known.parts.push(at); } else { groups.set(name, { name, parts: [at] }); }

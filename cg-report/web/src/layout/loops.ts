@@ -10,6 +10,7 @@ export interface Instruction {
     count: number;
     cost: number;
     second: number;
+    under: number;
 }
 
 export interface Edge {
@@ -28,6 +29,7 @@ export interface Loop {
     iterations: number;
     cost: number;
     second: number;
+    under: number;
     instructions: number;
     /** The last instruction that belongs to it. */
     last: number;
@@ -162,11 +164,12 @@ export function loopsOf(instructions: readonly Instruction[], jumps: readonly Ed
         });
         const first = blocks[header].first;
         const loop: Loop = { addr: instructions[first].addr, depth: parent < 0 ? 0 : loops[parent].depth + 1, parent, entries: 0,
-            iterations: instructions[first].count, cost: 0, second: 0, instructions: body.size, last: 0 };
+            iterations: instructions[first].count, cost: 0, second: 0, under: 0, instructions: body.size, last: 0 };
         for (const block of body) {
             for (let at = blocks[block].first; at <= blocks[block].last; at++) {
                 loop.cost += instructions[at].cost;
                 loop.second += instructions[at].second;
+                loop.under += instructions[at].under;
                 loop.last = Math.max(loop.last, instructions[at].addr);
             }
         }

@@ -12,8 +12,11 @@ const UPPER = new Uint32Array(new Float64Array([1]).buffer)[1] === 0 ? 0 : 1;
 export function ordered(rows: Uint32Array, value: ArrayLike<number>, down: boolean): Uint32Array {
     const count = rows.length;
     const numbers = new Float64Array(count);
-    // Adding 0 makes 0 of −0, which has other bits.
-    for (let at = 0; at < count; at++) { numbers[at] = value[rows[at]] + 0; }
+    // Adding 0 makes 0 of −0, which has other bits. What is no number, as a ratio to 0, is below all.
+    for (let at = 0; at < count; at++) {
+        const number = value[rows[at]] + 0;
+        numbers[at] = Number.isNaN(number) ? -Infinity : number;
+    }
     const halves = new Uint32Array(numbers.buffer);
     const keys = [new Uint32Array(count), new Uint32Array(count)];
     for (let at = 0; at < count; at++) {

@@ -1,9 +1,10 @@
 // Events that can be shown: those of the profile and formulas of them.
 //
-// A formula is a sum of events, each times a number, so it is added up like an event: its cost of a whole is the sum of its
-// costs of the parts.
+// A formula that is a sum of events is added up like an event: its cost of a whole is the sum of its costs of the parts. A ratio is
+// none: it has two events, which are added up by themselves and divided last, so it never sizes anything.
 
-import { BUILT_IN, parse } from "./formula.ts";
+import { BUILT_IN, parse, type Meaning } from "./formula.ts";
+import { compact, rational } from "../data/format.ts";
 import type { Column, Numbers } from "../data/columns.ts";
 import type { Model, Side } from "../data/model.ts";
 
@@ -15,21 +16,53 @@ export interface Event {
     derived: boolean;
 }
 
-/** The events of a profile, those that the report was made with, then built-in sums that it has all parts of. */
-export function eventsOf(model: Model): Event[] {
-    const own = model.pack.head.events.map(({ name, meaning, column }): Event => {
+/** Two events, of which the first one is divided by the second one. */
+export interface Ratio {
+    name: string;
+    meaning: string;
+    over: Event;
+    under: Event;
+}
+
+/** What can be told of things: what they cost, or a ratio of two costs. */
+export type Measure = Event | Ratio;
+
+export function isRatio(measure: Measure): measure is Ratio {
+    return "under" in measure;
+}
+
+/** A formula as what it is. */
+export function measureOf(name: string, formula: string, { terms, under }: Meaning): Measure {
+    const event = (terms: [number, number][]): Event => ({ name, meaning: formula, terms, derived: true });
+    return under ? { name, meaning: formula, over: event(terms), under: event(under) } : event(terms);
+}
+
+/** What a formula may name: all that there is, and built-in sums that nothing else has the name of. */
+export function nameable(known: readonly Measure[]): (Meaning & { name: string })[] {
+    const out = known.map((one) => (isRatio(one) ? { name: one.name, terms: one.over.terms, under: one.under.terms } : one)) as (Meaning & { name: string })[];
+    for (const { name, formula } of BUILT_IN) {
+        if (out.some((event) => event.name === name)) { continue; }
+        const result = parse(formula, out);
+        if ("terms" in result) { out.push({ name, ...result }); }
+    }
+    return out;
+}
+
+/** The events of a profile, those that the report was made with, then built-in sums that it has all parts of; ratios come last. */
+export function measuresOf(model: Model): { events: Event[]; ratios: Ratio[] } {
+    const all: Measure[] = model.pack.head.events.map(({ name, meaning, column }): Event => {
         return { name, meaning, terms: [[column, 1]], derived: false };
     });
     for (const { name, formula } of model.pack.head.formulas) {
-        const result = parse(formula, own);
-        if ("terms" in result) { own.push({ name, meaning: formula, terms: result.terms, derived: true }); }
+        const result = parse(formula, nameable(all));
+        if ("terms" in result) { all.push(measureOf(name, formula, result)); }
     }
-    for (const { name, formula, meaning } of BUILT_IN) {
-        if (own.some((event) => event.name === name)) { continue; }
-        const result = parse(formula, own);
-        if ("terms" in result) { own.push({ name, meaning, terms: result.terms, derived: true }); }
+    for (const { name, terms } of nameable(all)) {
+        if (all.some((known) => known.name === name)) { continue; }
+        const meaning = BUILT_IN.find((known) => known.name === name)?.meaning ?? "";
+        all.push({ name, meaning, terms, derived: true });
     }
-    return own;
+    return { events: all.filter((one): one is Event => !isRatio(one)), ratios: all.filter(isRatio) };
 }
 
 const sums = new WeakMap<Side, Map<string, Column>>();
@@ -71,4 +104,45 @@ export function exactTotal(model: Model, side: Side, event: Event): bigint | num
     if (event.derived) { return totalOf(model, side, event); }
     const at = model.pack.head.events.findIndex((known) => known.column === event.terms[0][0]);
     return BigInt(side.totals[at]);
+}
+
+/** Costs of a kind for what is told, and of a ratio what they are divided by; undefined until they are unpacked. */
+export function parts(side: Side, kind: string, of: Measure): { over: Numbers; under?: Numbers } | undefined {
+    if (!isRatio(of)) {
+        const over = costs(side, kind, of)?.values;
+        return over && { over };
+    }
+    const [over, under] = [costs(side, kind, of.over)?.values, costs(side, kind, of.under)?.values];
+    return over && under && { over, under };
+}
+
+/** What is told of a whole, from the sums of its parts: NaN if a ratio is divided by 0. */
+export function quotient(of: Measure, over: number, under: number): number {
+    if (!isRatio(of)) { return over; }
+    return under === 0 ? NaN : over / under;
+}
+
+/** The same of each function or row by itself. */
+export function quotients(side: Side, kind: string, of: Measure): Numbers | undefined {
+    const found = parts(side, kind, of);
+    if (!found?.under) { return found?.over; }
+    const { over, under } = found;
+    const known = made.get(over);
+    if (known && known.under === under) { return known.values; }
+    const values = Float64Array.from(over, (value, at) => quotient(of, value, under[at]));
+    made.set(over, { under, values });
+    return values;
+}
+
+const made = new WeakMap<object, { under: Numbers; values: Float64Array }>();
+
+/** What is told of a whole side, or of a part of it. */
+export function totalMeasure(model: Model, side: { totals: readonly string[] }, of: Measure): number {
+    return isRatio(of) ? quotient(of, totalOf(model, side, of.over), totalOf(model, side, of.under)) : totalOf(model, side, of);
+}
+
+/** A value as it is shown: of a ratio with four digits, or a dash where it is divided by 0. */
+export function said(of: Measure, value: number): string {
+    if (!isRatio(of)) { return compact(value); }
+    return Number.isNaN(value) ? "\u2013" : rational(value);
 }

@@ -5,7 +5,7 @@ import { stableId, baseName } from "../data/names.ts";
 import type { Model } from "../data/model.ts";
 import { partsAtFirst } from "../data/partnames.ts";
 import { needed, partsOf } from "../data/parts.ts";
-import { costs, eventsOf, totalOf, type Event } from "./events.ts";
+import { costs, isRatio, measureOf, measuresOf, nameable, totalOf, type Event, type Measure, type Ratio } from "./events.ts";
 import { parse } from "./formula.ts";
 import { isEmpty, parseQuery } from "./query.ts";
 import { matching } from "./search.ts";
@@ -42,8 +42,11 @@ export const active = signal(WHOLE);
 /** The selected function, which views outline. */
 export const selected = signal(WHOLE);
 export const events = signal<Event[]>([]);
+/** Ratios of events: they stand beside costs and never size anything. */
+export const ratios = signal<Ratio[]>([]);
 export const eventAt = signal(0);
-export const secondAt = signal(-1);
+/** The name of the second event or ratio; empty for none. */
+export const secondName = signal("");
 export const query = signal("");
 export const panes = signal<[string, string]>(["overview", "flame"]);
 export const numbering = signal<Numbering>("percent");
@@ -58,7 +61,7 @@ export const dialog = signal<"" | "help" | "formulas">("");
 export const theme = signal<"auto" | "light" | "dark">("auto");
 
 export const event = computed(() => events.value[Math.min(eventAt.value, events.value.length - 1)]);
-export const second = computed(() => (secondAt.value >= 0 ? events.value[secondAt.value] : undefined));
+export const second = computed((): Measure | undefined => [...events.value, ...ratios.value].find(({ name }) => name === secondName.value));
 export const isDiff = computed(() => (current.value?.sides.length ?? 0) > 1);
 export const total = computed(() => totalOf(model(), model().side, event.value));
 export const baseTotal = computed(() => {
@@ -160,21 +163,44 @@ export function hottest(callers: boolean): number {
 /** Adds or replaces a formula; gives what is wrong with it. */
 export function addFormula(name: string, formula: string): { fault: string; at: number } | undefined {
     if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) { return { fault: "the name is no name of an event", at: -1 }; }
-    const own = events.value.filter((event) => event.name !== name || !formulas.value.has(name));
-    if (own.some((event) => event.name === name)) { return { fault: "there is an event of this name", at: -1 }; }
-    const result = parse(formula, own);
+    // What is replaced is no part of what replaces it.
+    const own = [...events.value, ...ratios.value].filter((known) => known.name !== name || !formulas.value.has(name));
+    if (own.some((known) => known.name === name)) { return { fault: "there is an event of this name", at: -1 }; }
+    const result = parse(formula, nameable(own));
     if ("fault" in result) { return result; }
-    formulas.value = new Map([...formulas.value, [name, formula]]);
-    events.value = [...own, { name, meaning: formula, terms: result.terms, derived: true }];
+    const made = measureOf(name, formula, result);
+    const shown = event.value.name;
+    batch(() => {
+        formulas.value = new Map([...formulas.value, [name, formula]]);
+        events.value = [...own.filter((known): known is Event => !isRatio(known)), ...(isRatio(made) ? [] : [made])];
+        ratios.value = [...own.filter(isRatio), ...(isRatio(made) ? [made] : [])];
+        eventAt.value = Math.max(0, events.value.findIndex((known) => known.name === shown));
+    });
     return undefined;
 }
 
 export function removeFormula(name: string) {
-    formulas.value = new Map([...formulas.value].filter(([known]) => known !== name));
-    const shown = event.value.name;
-    events.value = events.value.filter((event) => event.name !== name);
-    eventAt.value = Math.max(0, events.value.findIndex((event) => event.name === shown));
-    secondAt.value = -1;
+    batch(() => {
+        formulas.value = new Map([...formulas.value].filter(([known]) => known !== name));
+        const shown = event.value.name;
+        events.value = events.value.filter((event) => event.name !== name);
+        ratios.value = ratios.value.filter((ratio) => ratio.name !== name);
+        eventAt.value = Math.max(0, events.value.findIndex((event) => event.name === shown));
+        if (secondName.value === name) { secondName.value = ""; }
+    });
+}
+
+/** Shows an event in all views, or a ratio beside it. */
+export function look(name: string) {
+    const at = events.value.findIndex((event) => event.name === name);
+    if (at >= 0) { eventAt.value = at; } else if (ratios.value.some((ratio) => ratio.name === name)) { secondName.value = name; }
+}
+
+/** The events and ratios that a report has. */
+function measure(report: Model) {
+    const { events: own, ratios: rates } = measuresOf(report);
+    events.value = own;
+    ratios.value = rates;
 }
 
 /** Formulas made in the page, by name. */
@@ -237,7 +263,7 @@ function restore(hash: string) {
         }
         const eventOf = (name: string) => events.value.findIndex((event) => event.name === name);
         eventAt.value = wanted.e && eventOf(wanted.e) >= 0 ? eventOf(wanted.e) : model().pack.head.primary;
-        secondAt.value = wanted.e2 ? eventOf(wanted.e2) : -1;
+        secondName.value = wanted.e2;
         panes.value = wanted.p;
         query.value = wanted.q;
         comparison.value = wanted.cmp === "new" || wanted.cmp === "base" ? wanted.cmp : "delta";
@@ -284,7 +310,7 @@ export async function reopen(report: Model) {
         opened.value = report;
         // Formulas are made anew of the events that there are now.
         formulas.value = new Map();
-        events.value = eventsOf(report);
+        measure(report);
         restore(hash);
         panes.value = kept.panes;
         query.value = kept.query;
@@ -295,7 +321,7 @@ export async function reopen(report: Model) {
 export async function open(report: Model) {
     await prepared(report);
     opened.value = report;
-    events.value = eventsOf(report);
+    measure(report);
     eventAt.value = report.pack.head.primary;
     if (!report.hasCalls) { panes.value = ["overview", "code"]; url.NOTHING.p = ["overview", "code"]; }
     restore(location.hash);

@@ -1,30 +1,11 @@
-// What can be taken out of the report: tables as CSV and JSON, graphs as DOT, paths as folded stacks, pictures as PNG and SVG.
+// What can be taken out of the report: graphs as DOT, paths as folded stacks and for speedscope, pictures as PNG.
 
 import { pathTo } from "../layout/expand.ts";
 import { treeOf, ways } from "../state/paths.ts";
 import { event, model } from "../state/store.ts";
+import { save } from "./save.ts";
 
-/** Lets the reader save a text or a picture. */
-export function save(name: string, content: Blob) {
-    const link = document.createElement("a");
-    const place = URL.createObjectURL(content);
-    Object.assign(link, { href: place, download: name });  // lint: a blob of our own
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(place), 10_000);
-}
-
-/** A cell of CSV. What a spreadsheet would take for a formula is made text. */
-export function csvCell(value: string | number): string {
-    if (typeof value === "number") { return String(value); }
-    const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
-    return /[",\n\r]/.test(safe) ? `"${safe.replaceAll("\"", "\"\"")}"` : safe;
-}
-
-export function csv(head: string[], rows: Iterable<(string | number)[]>): string {
-    const lines = [head.map(csvCell).join(",")];
-    for (const row of rows) { lines.push(row.map(csvCell).join(",")); }
-    return `${lines.join("\n")}\n`;
-}
+export { csv, csvCell, save } from "./save.ts";
 
 /** A string of DOT. */
 export function dotString(text: string): string {

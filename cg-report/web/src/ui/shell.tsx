@@ -6,7 +6,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { compact, digits } from "../data/format.ts";
 import { exactTotal } from "../state/events.ts";
 import { activate, active, addFormula, choose, chosen, comparison, dialog, event, eventAt, events, formulas, hottest, isDiff, model, nextEvent,
-    note, numbering, panes, permalink, query, removeFormula, secondAt, short, show, theme, total, baseTotal, WHOLE } from "../state/store.ts";
+    look, note, numbering, panes, permalink, query, ratios, removeFormula, secondName, short, show, theme, total, baseTotal, WHOLE } from "../state/store.ts";
 import { Functions } from "../views/functions.tsx";
 import { Groups } from "../views/groups.tsx";
 import { VIEWS } from "../views/index.ts";
@@ -73,9 +73,10 @@ function Bar() {
                 </select>
             </label>
             <label class="choice"><span class="hidden">Second event</span>
-                <select value={String(secondAt.value)} title="A second event beside the first one" onChange={(change) => { secondAt.value = Number(change.currentTarget.value); }}>
-                    <option value="-1">no second</option>
-                    {events.value.map(({ name }, at) => <option key={name} value={String(at)}>{name}</option>)}
+                <select value={secondName.value} title="A second event, or a ratio, beside the first one" onChange={(change) => { secondName.value = change.currentTarget.value; }}>
+                    <option value="">no second</option>
+                    {events.value.map(({ name }) => <option key={name} value={name}>{name}</option>)}
+                    {ratios.value.length > 0 && <optgroup label="Ratios">{ratios.value.map(({ name }) => <option key={name} value={name}>{name}</option>)}</optgroup>}
                 </select>
             </label>
             {isDiff.value && <Segments label="Side" value={comparison.value} onChange={(value) => { comparison.value = value; }}
@@ -238,7 +239,8 @@ function Formulas() {
     const fault = useSignal<{ fault: string; at: number } | undefined>(undefined);
     return (
         <Dialog title="Formulas">
-            <p class="muted">A sum of events, each times a number: <code>Ir + 10 Bm + 100 LLm</code>. It is then an event like any other, and part of the link.</p>
+            <p class="muted">A sum of events, each times a number: <code>Ir + 10 Bm + 100 LLm</code>. It is then an event like any other, and part of the link.
+                A ratio of two sums, <code>1000 L1m / Ir</code>, stands beside costs as the second event: both sums are added up by themselves and divided last.</p>
             {[...formulas.value].map(([name, formula]) => (
                 <p key={name}><strong>{name}</strong> = <span class="mono">{formula}</span> <button type="button" class="quiet" onClick={() => removeFormula(name)}>Remove</button></p>
             ))}
@@ -246,7 +248,7 @@ function Formulas() {
                 submit.preventDefault();
                 fault.value = addFormula(draft.value.name, draft.value.formula);
                 if (!fault.value) {
-                    eventAt.value = events.value.length - 1;
+                    look(draft.value.name);
                     draft.value = { name: "", formula: "" };
                 }
             }}>

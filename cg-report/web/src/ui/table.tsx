@@ -1,6 +1,7 @@
 // A table of any length: only the rows in sight are in the document.
 
 import type { ComponentChildren } from "preact";
+import { csv, save } from "./save.ts";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 export interface TableColumn {
@@ -36,6 +37,8 @@ interface Properties {
     /** Rows of a tree: level, and whether it is open. */
     tree?: (row: number) => { level: number; open: boolean | undefined };
     onToggle?: (row: number) => void;
+    /** Whether the footer has its own ways to save rows. */
+    saves?: boolean;
 }
 
 const HEIGHT = 24;
@@ -161,9 +164,36 @@ export function Table(properties: Properties) {
                     })}
                 </div>
             </div>
-            {footer && <div class="foot">{footer}</div>}
+            {(footer || rows.length > 0) && (
+                <div class="foot">
+                    {footer ?? <span />}
+                    {!properties.saves && rows.length > 0 && (["csv", "json"] as const).map((kind) => (
+                        <button key={kind} type="button" class="quiet" title={`Save all rows as ${kind.toUpperCase()}`} onClick={() => {
+                            const told = toldOf(rows, columns, tree);
+                            const text = kind === "csv" ? csv(told.head, told.lines) : JSON.stringify(told.lines.map((line) => Object.fromEntries(line.map((value, at) => [told.head[at], value]))), null, 1);
+                            save(`${idOf(label)}.${kind}`, new Blob([text], { type: kind === "csv" ? "text/csv" : "application/json" }));
+                        }}>{kind.toUpperCase()}</button>
+                    ))}
+                </div>
+            )}
         </div>
     );
+}
+
+/** What rows say in full, as text or as numbers; of a tree how deep each stands, too. */
+export function toldOf(rows: ArrayLike<number>, columns: readonly TableColumn[], tree?: Properties["tree"]): { head: string[]; lines: (string | number)[][] } {
+    const value = ({ text, cell, full }: TableColumn, row: number): string | number => {
+        const shown = cell(row);
+        const short = typeof shown === "string" ? shown : "";
+        if (text) { return (full?.(row) ?? short).split("\n")[0]; }
+        // Numbers stand in front of what they are of, in groups of digits.
+        const digits = /^[\u2212-]?\d[\d,]*(\.\d+)?(?=$|[\s,])/.exec(full?.(row) ?? short);
+        return digits ? Number(digits[0].replace("\u2212", "-").replaceAll(",", "")) : short;
+    };
+    return {
+        head: [...(tree ? ["level"] : []), ...columns.map(({ id, title }) => title || id)],
+        lines: Array.from(rows, (row) => [...(tree ? [tree(row).level] : []), ...columns.map((column) => value(column, row))]),
+    };
 }
 
 function bounded(share: number): number {

@@ -4,13 +4,16 @@ import { signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { digits, percent, ratio } from "../data/format.ts";
 import type { Numbers } from "../data/columns.ts";
-import { costs, type Event } from "../state/events.ts";
+import { costs, totalOf, type Event } from "../state/events.ts";
 import { activate, events, found, model, select, selected } from "../state/store.ts";
 import { openMenu } from "../ui/menu.tsx";
 import { Empty, Loading, Name, Segments } from "../ui/parts.tsx";
 import { Table, type TableColumn } from "../ui/table.tsx";
+import { Scatter } from "./scatter.tsx";
 
 const which = signal<"self" | "incl">("self");
+const level = signal("LLm");
+const picture = signal<"table" | "picture">("table");
 const sort = signal({ id: "L1m", down: true });
 
 interface Rate {
@@ -74,6 +77,9 @@ export function Cache() {
         return <Empty title="No caches were simulated"><p>Record with <code>--cache-sim=yes</code>, and with <code>--cacheuse=yes</code> for how much of each line was used.</p></Empty>;
     }
     if (missing) { return <Loading />; }
+    const ir = named("Ir");
+    const missed = ["L1m", "LLm"].map(named).filter((event) => event !== undefined);
+    const drawn = picture.value === "picture" && ir ? missed.find(({ name }) => name === level.value) ?? missed[0] : undefined;
     const at = (name: string, f: number) => values.get(name)?.[f] ?? 0;
     const columns: TableColumn[] = [
         { id: "name", title: "Function", text: true, least: 200, cell: (f) => <Name f={f} /> },
@@ -87,10 +93,14 @@ export function Cache() {
             <div class="bar-tools">
                 <Segments label="Costs" value={which.value} onChange={(value) => { which.value = value; }}
                     options={[["self", "Self", "Without what functions call"], ["incl", "Inclusive", "With all that they call"]]} />
+                {ir && missed.length > 0 && <Segments label="Shown as" value={picture.value} onChange={(value) => { picture.value = value; }}
+                    options={[["table", "Table"], ["picture", "Picture", "Misses per 1,000 instructions beside instructions"]]} />}
+                {drawn && missed.length > 1 && <Segments label="Misses of" value={drawn.name} onChange={(value) => { level.value = value; }} options={missed.map(({ name, meaning }): [string, string, string] => [name, name, meaning])} />}
             </div>
-            <Table label="Caches" rows={rows} columns={columns} sort={sort.value} selected={selected.value} onSelect={select} onActivate={activate}
+            {drawn && ir && values.get(drawn.name) && values.get("Ir") ? <Scatter count={values.get("Ir") as Numbers} misses={values.get(drawn.name) as Numbers} total={totalOf(report, report.side, ir)} mask={mask} of={drawn.name} by="Ir" />
+            : <Table label="Caches" rows={rows} columns={columns} sort={sort.value} selected={selected.value} onSelect={select} onActivate={activate}
                 onMenu={openMenu} onSort={(next) => { if (next !== "name") { sort.value = { id: next, down: next === id ? !down : true }; } }}
-                footer={<span>{digits(rows.length)} functions</span>} />
+                footer={<span>{digits(rows.length)} functions</span>} />}
         </div>
     );
 }

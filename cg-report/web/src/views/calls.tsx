@@ -132,7 +132,7 @@ function Reach({ callers }: { callers: boolean }) {
     return (
         <section class="half">
             <h3>{title} <Estimated exact={exact} /></h3>
-            <Table label={title} rows={rows.map((_, at) => at)} selected={place < 0 ? undefined : place}
+            <Table saves={true} label={title} rows={rows.map((_, at) => at)} selected={place < 0 ? undefined : place}
                 onSelect={(at) => select(rows[at].f)} onActivate={(at) => activate(rows[at].f)} onMenu={(at, x, y) => openMenu(rows[at].f, x, y)}
                 empty={callers ? "Nothing is known to call it." : "It calls nothing that the profile knows."}
                 columns={[

@@ -2,10 +2,11 @@
 
 import { signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
-import { compact, digits, percent } from "../data/format.ts";
+import { digits, percent } from "../data/format.ts";
 import { languageOf, tokens, type State, type Token } from "../data/highlight.ts";
 import { filesOf, linesOf, topFiles, type LineCall, type SourceLine } from "../data/lines.ts";
 import { visible } from "../data/names.ts";
+import { quotient, said } from "../state/events.ts";
 import { active, baseTotal, comparison, event, file as chosenFile, inclusive, isDiff, model, second, self, shareOf, total, WHOLE } from "../state/store.ts";
 import { cost, Delta, Empty, Link, Loading, Segments } from "../ui/parts.tsx";
 import { Lines } from "../ui/lines.tsx";
@@ -185,7 +186,7 @@ function Source({ files, file }: { files: [number, number][]; file: number }) {
                                 {item.info && own > 0 && <span class="bar" style={{ width: `${Math.min(100, (own * 100) / most)}%` }} />}
                                 <span class="value">{item.info && (own > 0 || (only < 0 && item.info.calls.length === 0)) ? cost(own, share) : ""}</span>
                             </span>
-                            {second.value && <span class="number" role="cell">{item.info && item.info.second > 0 ? compact(item.info.second) : ""}</span>}
+                            {second.value && <span class="number" role="cell">{item.info && item.info.second !== 0 ? said(second.value, quotient(second.value, item.info.second, item.info.under)) : ""}</span>}
                             {compared && <span class="number" role="cell">{(item.info || item.base) && own !== (item.base?.own ?? 0) ? <Delta now={own} before={item.base?.own ?? 0} /> : ""}</span>}
                             {arrows.length > 0 && <span />}
                             <span class="number muted" role="rowheader">{item.number === 0 ? "\u2013" : item.number}</span>

@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { digits, percent, signed } from "../data/format.ts";
 import { nodeAt, pathTo, TOP, type Tree } from "../layout/expand.ts";
-import { costs } from "../state/events.ts";
+import { costs, isRatio, parts } from "../state/events.ts";
 import { keyOf, treeOf, ways, wholes } from "../state/paths.ts";
 import { active, activate, baseTotal, comparison, event, found, isDiff, model, numbering, path, second, select, selected, shareOf, short, total, shownTotal, WHOLE } from "../state/store.ts";
 import { FONT, fitted, hatch, prepare, useSize } from "../ui/canvas.ts";
@@ -94,7 +94,8 @@ function Chart({ tree, root, flip, label, onZoom, offset }: { tree: Tree; root: 
     }, [height, tall]);
 
     const more = second.value;
-    const ratioOf = colouring.value === "ratio" && more ? [costs(model().side, "fn.self", more)?.values, costs(model().side, "fn.self", event.value)?.values] : undefined;
+    const rated = colouring.value === "ratio" && more ? parts(model().side, "fn.self", more) : undefined;
+    const ratioOf = rated && [rated.over, rated.under ?? costs(model().side, "fn.self", event.value)?.values];
     const most = ratioOf?.[0] && ratioOf[1] ? Math.max(...tree.fn.slice(0, 2000).map((f) => (f >= 0 && (ratioOf[1]?.[f] ?? 0) > 0 ? (ratioOf[0]?.[f] ?? 0) / (ratioOf[1]?.[f] ?? 1) : 0)), 1e-12) : 1;
     const yOf = (row: number) => (flip ? tall - (row + 1) * ROW : row * ROW) - top;
     const xOf = (x: number) => ((x - range[0]) / (range[1] - range[0])) * across;
@@ -344,7 +345,7 @@ export function ColourChoice() {
     return (
         <label class="choice">Colour <select value={colouring.value} onChange={(change) => { colouring.value = change.currentTarget.value as Colouring; }}>
             <option value="space">class, namespace</option><option value="object">object</option><option value="file">file</option>
-            {more && <option value="ratio">{more.name} / {event.value.name}</option>}
+            {more && <option value="ratio">{isRatio(more) ? more.name : `${more.name} / ${event.value.name}`}</option>}
             {isDiff.value && <option value="delta">{"\u0394"}</option>}
         </select></label>
     );

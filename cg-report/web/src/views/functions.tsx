@@ -9,9 +9,9 @@ import { openMenu } from "../ui/menu.tsx";
 import { ordered, ranks } from "../layout/order.ts";
 import { cost, Delta, Loading, Name } from "../ui/parts.tsx";
 import { Table, type TableColumn } from "../ui/table.tsx";
-import { costs } from "../state/events.ts";
+import { costs, quotients, said } from "../state/events.ts";
 import { noise } from "../state/runs.ts";
-import { active, activate, baseTotal, comparison, event, events, found, inclusive, isDiff, model, numbering, parsed, query,
+import { active, activate, baseTotal, comparison, event, events, found, inclusive, isDiff, model, numbering, parsed, query, ratios,
     second, select, selected, self, total } from "../state/store.ts";
 import { searchFault } from "../state/search.ts";
 import type { Numbers } from "../data/columns.ts";
@@ -32,12 +32,14 @@ export function Functions({ wide }: { wide: boolean }) {
     const calls = side.now("fn.calls");
     const flags = side.now("fn.flags");
     const more = second.value;
-    const extra = more ? costs(side, "fn.self", more)?.values : undefined;
+    const extra = more ? quotients(side, "fn.self", more) : undefined;
     const baseIncl = base ? inclusive(base) : undefined;
     const baseSelf = base ? self(base) : undefined;
     const diff = isDiff.value && comparison.value === "delta";
     const others = wide ? events.value.filter((of) => of !== event.value) : [];
     const otherSelf = others.map((of) => costs(side, "fn.self", of)?.values);
+    const rates = wide ? ratios.value.filter((of) => of !== more) : [];
+    const rated = rates.map((of) => quotients(side, "fn.self", of));
     const sort = sorting.value;
     const deltaIncl = useMemo(() => (diff ? difference(incl, baseIncl) : undefined), [diff, incl, baseIncl]);
     const deltaSelf = useMemo(() => (diff ? difference(own, baseSelf) : undefined), [diff, own, baseSelf]);
@@ -70,6 +72,7 @@ export function Functions({ wide }: { wide: boolean }) {
         : sort.id === "self" ? (comparison.value === "base" ? baseSelf : own) : sort.id === "calls" ? calls
         : sort.id === "second" ? extra ?? incl : sort.id === "dincl" ? deltaIncl ?? incl : sort.id === "dself" ? deltaSelf ?? own
         : sort.id === "object" ? objects : sort.id === "file" ? files
+        : sort.id.startsWith("ratio ") ? rated[rates.findIndex((of) => `ratio ${of.name}` === sort.id)] ?? incl
         : sort.id.startsWith("event ") ? otherSelf[others.findIndex((of) => `event ${of.name}` === sort.id)] ?? incl
         : undefined;
     const all = useMemo(() => (sort.id === "name" ? (sort.down ? listed.slice().reverse() : listed) : key ? ordered(listed, key, sort.down) : listed),
@@ -103,8 +106,8 @@ export function Functions({ wide }: { wide: boolean }) {
         }
     }
     if (extra && more) {
-        columns.push({ id: "second", title: more.name, hint: `Self cost in ${more.name}`, width: 84,
-            cell: (f) => compact(extra[f]), full: (f) => digits(extra[f]) });
+        columns.push({ id: "second", title: more.name, hint: `Self cost in ${more.name}: ${more.meaning}`, width: 84,
+            cell: (f) => said(more, extra[f]), full: (f) => (Number.isInteger(extra[f]) ? digits(extra[f]) : String(extra[f])) });
     }
     if (wide || (!diff && !extra)) {
         columns.push({ id: "calls", title: "Calls", width: wide ? 90 : 62, hint: "How often it was called", cell: (f) => compact(calls[f]),
@@ -125,13 +128,18 @@ export function Functions({ wide }: { wide: boolean }) {
             columns.push({ id: `event ${other.name}`, title: other.name, width: 84, hint: `Self cost in ${other.name}: ${other.meaning}`,
                 cell: (f) => (values ? compact(values[f]) : ""), full: (f) => digits(values?.[f] ?? 0) });
         });
+        rates.forEach((rate, at) => {
+            const values = rated[at];
+            columns.push({ id: `ratio ${rate.name}`, title: rate.name, width: 84, hint: `Of self costs: ${rate.meaning}`,
+                cell: (f) => (values ? said(rate, values[f]) : ""), full: (f) => String(values?.[f] ?? "") });
+        });
         columns.push({ id: "object", title: "Object", width: 150, text: true, cell: (f) => last(report.object(f)), full: (f) => report.object(f) });
         columns.push({ id: "file", title: "File", width: 180, text: true, cell: (f) => last(report.file(f)), full: (f) => report.file(f) });
     }
     const sum = rows.reduce((all, f) => all + shownSelf[f], 0);
     const fault = parsed.value.fault || searchFault.value;
     return (
-        <Table label="Functions" rows={rows} columns={columns} sort={sort}
+        <Table saves={true} label="Functions" rows={rows} columns={columns} sort={sort}
             onSort={(id) => { sorting.value = { id, down: sort.id === id ? !sort.down : id !== "name" && id !== "file" && id !== "object" }; }}
             selected={selected.value < 0 ? undefined : selected.value} onSelect={select} onActivate={activate} onMenu={openMenu}
             faint={(f) => f === active.value}

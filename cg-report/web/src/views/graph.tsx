@@ -294,7 +294,7 @@ function last(path: string): string {
 }
 
 /** A smooth line through points. */
-function curve(points: { x: number; y: number }[]): string {
+export function curve(points: { x: number; y: number }[]): string {
     if (points.length < 2) { return ""; }
     let text = `M${points[0].x},${points[0].y}`;
     for (let at = 1; at + 1 < points.length; at++) {

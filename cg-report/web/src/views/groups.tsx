@@ -2,11 +2,11 @@
 
 import { signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
-import { compact, digits, percent } from "../data/format.ts";
+import { digits, percent } from "../data/format.ts";
 import { openMenu } from "../ui/menu.tsx";
 import { cost, Delta, Loading } from "../ui/parts.tsx";
 import { Table } from "../ui/table.tsx";
-import { costs } from "../state/events.ts";
+import { isRatio, parts, quotient, said } from "../state/events.ts";
 import { active, activate, comparison, event, isDiff, model, query, second, select, selected, self, shareOf, short, shownTotal } from "../state/store.ts";
 import type { Numbers } from "../data/columns.ts";
 
@@ -18,7 +18,9 @@ interface Group {
     parent: number;
     level: number;
     cost: number;
+    /** The second event; of a ratio what is divided, and what by. */
     other: number;
+    under: number;
     base: number;
     functions: number;
     children: number[];
@@ -28,7 +30,7 @@ const open = signal<ReadonlySet<string>>(new Set());
 const chosen = signal(-1);
 
 /** The tree of groups; parents come before children, and siblings in the order of their costs. */
-export function groupsOf(own: Numbers, other: Numbers | undefined, base: Numbers | undefined): Group[] {
+export function groupsOf(own: Numbers, other: { over: Numbers; under?: Numbers } | undefined, base: Numbers | undefined): Group[] {
     const report = model();
     const groups: Group[] = [];
     const finder = new Map<string, number>();
@@ -36,7 +38,7 @@ export function groupsOf(own: Numbers, other: Numbers | undefined, base: Numbers
         const known = finder.get(key);
         if (known !== undefined) { return known; }
         finder.set(key, groups.length);
-        groups.push({ kind, name, f: -1, parent, level, cost: 0, other: 0, base: 0, functions: 0, children: [] });
+        groups.push({ kind, name, f: -1, parent, level, cost: 0, other: 0, under: 0, base: 0, functions: 0, children: [] });
         if (parent >= 0) { groups[parent].children.push(groups.length - 1); }
         return groups.length - 1;
     };
@@ -48,11 +50,12 @@ export function groupsOf(own: Numbers, other: Numbers | undefined, base: Numbers
         const space = report.namespace(f);
         const owner = space ? enter("namespace", `o${report.objectOf[f]} f${report.fileOf[f]} n${space}`, space, file, 2) : file;
         groups.push({ kind: "function", name: report.names[f], f, parent: owner, level: groups[owner].level + 1, cost: 0,
-            other: 0, base: 0, functions: 0, children: [] });
+            other: 0, under: 0, base: 0, functions: 0, children: [] });
         groups[owner].children.push(groups.length - 1);
         for (let at = groups.length - 1; at >= 0; at = groups[at].parent) {
             groups[at].cost += own[f];
-            groups[at].other += other?.[f] ?? 0;
+            groups[at].other += other?.over[f] ?? 0;
+            groups[at].under += other?.under?.[f] ?? 0;
             groups[at].base += base?.[f] ?? 0;
             groups[at].functions += 1;
         }
@@ -66,8 +69,8 @@ export function Groups() {
     const own = self(comparison.value === "base" && of ? of : model().side);
     const before = diff && of ? self(of) : undefined;
     const more = second.value;
-    const other = more ? costs(model().side, "fn.self", more)?.values : undefined;
-    const groups = useMemo(() => (own ? groupsOf(own, other, before) : []), [own, other, before]);
+    const other = more ? parts(model().side, "fn.self", more) : undefined;
+    const groups = useMemo(() => (own ? groupsOf(own, other, before) : []), [own, other?.over, other?.under, before]);
     const keyOf = (at: number): string => (at < 0 ? "" : `${keyOf(groups[at].parent)}\u0000${groups[at].name}`);
     const expanded = open.value;
     const rows = useMemo(() => {
@@ -110,7 +113,8 @@ export function Groups() {
                     cell: (at) => cost(groups[at].cost, groups[at].parent < 0 ? whole : shareOf(whole, groups[groups[at].parent].cost)), bar: (at) => groups[at].cost / whole,
                     full: (at) => `${digits(groups[at].cost)} ${event.value.name}, ${percent(groups[at].cost, whole)} %` },
                 ...(diff ? [{ id: "delta", title: "\u0394", width: 88, cell: (at: number) => <Delta now={groups[at].cost} before={groups[at].base} /> }] : []),
-                ...(more ? [{ id: "second", title: more.name, width: 84, cell: (at: number) => compact(groups[at].other) }] : []),
+                ...(more ? [{ id: "second", title: more.name, width: 84, hint: more.meaning,
+                    cell: (at: number) => (isRatio(more) && groups[at].other === 0 && groups[at].under === 0 ? "" : said(more, quotient(more, groups[at].other, groups[at].under))) }] : []),
                 { id: "count", title: "Functions", width: 74, cell: (at) => (groups[at].f >= 0 ? "" : digits(groups[at].functions)) },
             ]}
             footer={<span>{digits(groups.filter((group) => group.parent < 0).length)} objects; choosing a group filters functions</span>} />

@@ -3,20 +3,27 @@
 import { useMemo } from "preact/hooks";
 import { compact, digits, percent, ratio } from "../data/format.ts";
 import { INDIRECT, JUMP, RETURN, type MachineLine } from "../data/machine.ts";
-import { loopsOf, type Edge, type Loop } from "../layout/loops.ts";
+import { loopsOf, type Edge, type Instruction, type Loop } from "../layout/loops.ts";
+import { isRatio, quotient, said } from "../state/events.ts";
 import { active, event, events, inclusive, model, second, shareOf, total, WHOLE } from "../state/store.ts";
 import { machineOf } from "../data/machine.ts";
 import { Empty, Loading } from "../ui/parts.tsx";
 import { Table } from "../ui/table.tsx";
 import { goalLine, syntax } from "./machine.tsx";
 
-/** Loops of machine code; `counts` are lines whose costs are times executed. */
-export function loopsIn(lines: MachineLine[], counts: MachineLine[]): Loop[] {
+/** What loops and blocks of machine code follow from; `counts` are lines whose costs are times executed. */
+export function partsOfCode(lines: MachineLine[], counts: MachineLine[]): { instructions: Instruction[]; jumps: Edge[]; ends: Set<number> } {
     const jumps: Edge[] = lines.flatMap((line) => line.jumps.map(({ to, taken }) => ({ from: line.addr, to, count: taken })));
     const ends = new Set(lines.filter((line) => line.flow === RETURN || line.flow === INDIRECT || line.flow === JUMP || line.jumps.some((jump) => jump.executed === 0)).map((line) => line.addr));
     const times = new Map(counts.map((line) => [line.addr, line.cost]));
     const executed = lines.filter((line) => line.executed);
-    return loopsOf(executed.map(({ addr, cost, second: other }) => ({ addr, cost, second: other, count: times.get(addr) ?? NaN })), jumps, ends);
+    return { jumps, ends, instructions: executed.map(({ addr, cost, second: other, under }) => ({ addr, cost, second: other, under, count: times.get(addr) ?? NaN })) };
+}
+
+/** Loops of machine code. */
+export function loopsIn(lines: MachineLine[], counts: MachineLine[]): Loop[] {
+    const { instructions, jumps, ends } = partsOfCode(lines, counts);
+    return loopsOf(instructions, jumps, ends);
 }
 
 export function Loops() {
@@ -61,7 +68,8 @@ export function Loops() {
                 { id: "iterations", title: "Iterations", width: 92, hint: "How often its first instruction is executed", cell: (row) => compact(at(row).iterations), full: (row) => digits(at(row).iterations) },
                 { id: "each", title: "Iter./entry", width: 92, cell: (row) => ratio(at(row).iterations, at(row).entries) },
                 { id: "per", title: "Cost/iter.", width: 92, cell: (row) => ratio(at(row).cost, at(row).iterations) },
-                ...(more ? [{ id: "more", title: `${more.name}/iter.`, width: 104, cell: (row: number) => ratio(at(row).second, at(row).iterations) }] : []),
+                ...(more && isRatio(more) ? [{ id: "more", title: more.name, width: 104, hint: more.meaning, cell: (row: number) => said(more, quotient(more, at(row).second, at(row).under)) }]
+                    : more ? [{ id: "more", title: `${more.name}/iter.`, width: 104, cell: (row: number) => ratio(at(row).second, at(row).iterations) }] : []),
             ]}
             footer={<span>{digits(loops.length)} loops; without calls</span>} />
     );

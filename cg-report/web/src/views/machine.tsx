@@ -5,6 +5,7 @@ import { useMemo } from "preact/hooks";
 import { compact, digits, percent } from "../data/format.ts";
 import { CALL, machineOf, RETURN, type InlineFrame, type MachineCall, type MachineLine } from "../data/machine.ts";
 import { shortened } from "../data/names.ts";
+import { quotient, said } from "../state/events.ts";
 import { active, comparison, event, inclusive, model, second, self, shareOf, short, total, baseTotal } from "../state/store.ts";
 import { Lines } from "../ui/lines.tsx";
 import { cost, Link, Loading, Segments } from "../ui/parts.tsx";
@@ -119,7 +120,7 @@ export function Machine() {
                                     {line.cost > 0 && <span class="bar" style={{ width: `${Math.min(100, (line.cost * 100) / most)}%` }} />}
                                     <span class="value">{line.executed ? cost(line.cost, share) : "0"}</span>
                                 </span>
-                                {second.value && <span class="number" role="cell">{line.second > 0 ? compact(line.second) : ""}</span>}
+                                {second.value && <span class="number" role="cell">{line.second !== 0 ? said(second.value, quotient(second.value, line.second, line.under)) : ""}</span>}
                                 <span role="cell" />
                                 <span class="number muted mono" role="rowheader">{line.addr.toString(16)}</span>
                                 <span class="text mono" role="cell">

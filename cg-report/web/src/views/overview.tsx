@@ -1,11 +1,11 @@
 // V0: totals, what costs most, and what to know before believing it; of the active function, if there is one.
 
 import { useMemo } from "preact/hooks";
-import { compact, digits, percent, ratio } from "../data/format.ts";
+import { compact, digits, percent, ratio, rational } from "../data/format.ts";
 import { INCOMPLETE } from "../data/model.ts";
-import { costs, exactTotal, totalOf, type Event } from "../state/events.ts";
+import { costs, exactTotal, quotients, said, totalMeasure, totalOf, type Event, type Ratio } from "../state/events.ts";
 import { runTotals } from "../state/runs.ts";
-import { active, event, eventAt, events, inclusive, isDiff, model, self, total, WHOLE } from "../state/store.ts";
+import { active, event, eventAt, events, inclusive, isDiff, model, ratios, second, secondName, self, total, WHOLE } from "../state/store.ts";
 import { Delta, Link, Loading, Name } from "../ui/parts.tsx";
 import { wholeOfChains } from "../layout/chains.ts";
 import { TOP } from "../layout/expand.ts";
@@ -62,6 +62,7 @@ function Totals() {
                 </tr></thead>
                 <tbody>
                     {events.value.map((of, at) => <Total key={of.name} of={of} at={at} />)}
+                    {ratios.value.map((of) => <RatioTotal key={of.name} of={of} />)}
                 </tbody>
             </table>
         </section>
@@ -98,6 +99,40 @@ function Total({ of, at }: { of: Event; at: number }) {
                 </>
             )}
             <td class="muted">{of.meaning}{of.derived ? " (computed)" : ""}</td>
+        </tr>
+    );
+}
+
+/** A ratio of the whole, or of a function: of sums, never a sum of ratios. A change of one is a difference of ratios. */
+function RatioTotal({ of }: { of: Ratio }) {
+    const report = model();
+    const f = active.value;
+    const shown = second.value === of;
+    const name = <button type="button" class="link" aria-pressed={shown} onClick={() => { secondName.value = shown ? "" : of.name; }}>{of.name}</button>;
+    if (f !== WHOLE) {
+        const [incl, own] = ["fn.incl", "fn.self"].map((kind) => quotients(report.side, kind, of));
+        return (
+            <tr class={shown ? "chosen" : ""}>
+                <th scope="row">{name}</th>
+                <td class="number">{incl ? said(of, incl[f]) : ""}</td><td /><td class="number">{own ? said(of, own[f]) : ""}</td><td />
+                <td class="muted">{of.meaning}</td>
+            </tr>
+        );
+    }
+    const now = totalMeasure(report, report.side, of);
+    const before = report.base ? totalMeasure(report, report.base, of) : NaN;
+    return (
+        <tr class={shown ? "chosen" : ""}>
+            <th scope="row">{name}</th>
+            <td class="number">{said(of, now)}</td>
+            {report.base && (
+                <>
+                    <td class="number">{said(of, before)}</td>
+                    <td class="number">{Number.isNaN(now - before) ? "\u2013" : <Delta now={now} before={before} text={`${now > before ? "+" : ""}${rational(now - before)}`} />}</td>
+                    <td class="number">{!(before !== 0 && !Number.isNaN(now - before)) ? "\u2013" : `${now >= before ? "+" : "\u2212"}${Math.abs(((now - before) * 100) / before).toFixed(2)}`}</td>
+                </>
+            )}
+            <td class="muted">{of.meaning} (ratio of sums)</td>
         </tr>
     );
 }

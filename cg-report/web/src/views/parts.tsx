@@ -81,7 +81,7 @@ function Strip() {
                         <div key={part} id={`part-${part}`} role="option" aria-selected={mine.size === 0 || mine.has(part)}
                             class={`slice${mine.size > 0 && !mine.has(part) ? " out" : ""}${part === at ? " here" : ""}`}
                             aria-label={`${names[part]}, ${percent(totals[part], whole)} %`}
-                            title={[names[part], `${digits(totals[part])} ${event.value.name}, ${percent(totals[part], whole)} %`, ...head.parts[part].desc.map(visible)].join("\n")}
+                            title={[names[part], `${digits(totals[part])} ${event.value.name}, ${percent(totals[part], whole)} %`, ...(head.parts[part].command ? [visible(head.parts[part].command ?? "")] : []), ...head.parts[part].desc.map(visible)].join("\n")}
                             onPointerDown={(press) => {
                                 if (press.button !== 0) { return; }
                                 press.currentTarget.releasePointerCapture(press.pointerId);

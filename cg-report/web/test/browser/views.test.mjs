@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { resolve } from "node:path";
 import { after, before, test } from "node:test";
-import { launch, open, report, rows, settled, VIEWS } from "./browser.mjs";
+import { launch, open, report, rows, settled, shutOut, VIEWS } from "./browser.mjs";
 
 let context;
 before(async () => { context = await launch(); });
@@ -188,6 +188,28 @@ test("machine code has costs, calls, jumps and what was never executed", async (
     await page.locator("#pane-0 .source:not(.machine) .line", { hasText: "dec %edx" }).hover();
     assert.equal(await page.locator("#pane-0 .machine .line.lit").count(), 1);
     assert.match(await page.locator("#pane-0 .machine .line.lit").innerText(), /dec/);
+    assert.deepEqual(page.faults, []);
+    await page.close();
+});
+
+test("blocks of a function are a graph whose ways were taken as often as the program did", async () => {
+    const page = await open(context, "loop", "#v=1&p=flow,loops");
+    await page.locator(".navigator .row").first().dblclick();
+    await page.waitForSelector(".flow .arc");
+    await settled(page);
+    const ways = await page.evaluate(() => [...document.querySelectorAll(".flow .arc title")].map((title) => title.textContent.replaceAll("loop.s:", "")));
+    const [end] = ways.filter((way) => /^15 \u2192 .*: 1\u00d7$/.test(way));
+    assert.deepEqual(ways.sort(), [end, "5 \u2192 7: 1\u00d7", "7 \u2192 9: 10\u00d7", "9 \u2192 11: 100\u00d7", "9 \u2192 13: 100\u00d7", "11 \u2192 13: 100\u00d7",
+        "13 \u2192 9: 190\u00d7", "13 \u2192 15: 10\u00d7", "15 \u2192 7: 9\u00d7"].sort());
+    // By keys: down to where it goes most often, and round the inner loop.
+    const graph = page.getByLabel("Control flow graph");
+    const here = () => graph.locator("[aria-live]").innerText();
+    await graph.focus();
+    for (const [key, line] of [["ArrowDown", 7], ["ArrowDown", 9], ["ArrowLeft", 7], ["ArrowRight", 9], ["ArrowUp", 13], ["ArrowDown", 9]]) {
+        await page.keyboard.press(key);
+        assert.match(await here(), new RegExp(`^loop\\.s:${line},`), `${key} to ${line}`);
+    }
+    assert.deepEqual(await shutOut(page), []);
     assert.deepEqual(page.faults, []);
     await page.close();
 });

@@ -4,7 +4,9 @@ import { test } from "node:test";
 import type { MachineLine } from "../../src/data/machine.ts";
 import { expand, type Flow } from "../../src/layout/expand.ts";
 import { lanes } from "../../src/layout/lanes.ts";
+import { flowOf } from "../../src/layout/flow.ts";
 import { blocksOf, dominators, loopsOf, type Edge, type Instruction } from "../../src/layout/loops.ts";
+import { dotsOf } from "../../src/views/scatter.tsx";
 import { inlinedOf } from "../../src/layout/inlined.ts";
 import { neighbourhood, type Paths } from "../../src/layout/neighbourhood.ts";
 
@@ -35,7 +37,7 @@ test("jumps in one lane do not touch, and the shortest are innermost", () => {
 });
 
 /** Instructions at 0, 1, 2 …, each executed `count` times. */
-const code = (counts: number[]): Instruction[] => counts.map((count, addr) => ({ addr, count, cost: count, second: 0 }));
+const code = (counts: number[]): Instruction[] => counts.map((count, addr) => ({ addr, count, cost: count, second: 0, under: 0 }));
 
 test("dominators are those that every path passes", () => {
     for (let round = 0; round < 300; round++) {
@@ -113,4 +115,48 @@ test("a graph shows what costs enough, and the sum of what it leaves out", () =>
     // With room for two functions only, the limit doubles until they fit.
     const few = neighbourhood([flow.whole(0)], paths, undefined, 0, { node: 0.05, arc: 0.01, callers: 2, callees: 40, most: 2 }, () => []);
     assert.ok(few.nodes.size <= 2 && few.limit > 0.05);
+});
+
+test("ways between blocks are taken as often as blocks are left", () => {
+    for (let round = 0; round < 300; round++) {
+        const size = 3 + random(12);
+        // A walk through code: at each instruction it goes on, or jumps where that one always jumps to.
+        const target = Array.from({ length: size }, () => (random(3) === 0 ? random(size) : -1));
+        const always = target.map((to) => to >= 0 && random(4) === 0);
+        const counts = new Array<number>(size).fill(0);
+        const taken = new Array<number>(size).fill(0);
+        let at = 0;
+        for (let step = 0; step < 200 && at < size; step++) {
+            counts[at] += 1;
+            if (target[at] >= 0 && (always[at] || random(2) === 0)) { taken[at] += 1; at = target[at]; } else { at += 1; }
+        }
+        const last = at;
+        const seen = counts.map((_, addr) => addr).filter((addr) => counts[addr] > 0);
+        const instructions = seen.map((addr) => ({ addr, count: counts[addr], cost: 1, second: 0, under: 0 }));
+        const jumps = seen.filter((addr) => taken[addr] > 0).map((from): Edge => ({ from, to: target[from], count: taken[from] }));
+        const ends = new Set(seen.filter((addr) => always[addr] || !seen.includes(addr + 1)));
+        const { blocks, ways } = flowOf(instructions, jumps, ends);
+        assert.equal(blocks.reduce((sum, { cost }) => sum + cost, 0), seen.length, "every instruction is in one block");
+        blocks.forEach(({ end }, block) => {
+            const left = ways.filter(({ from }) => from === block).reduce((sum, { count }) => sum + count, 0);
+            // The walk may end within code, and jump or go on to code that was never reached.
+            assert.ok(left <= counts[end] && left >= counts[end] - (last < size ? 1 : 0) - (end + 1 === size ? counts[end] - taken[end] : 0) - 1, `${left} of ${counts[end]}`);
+        });
+        blocks.forEach(({ addr, count }, block) => {
+            const entered = ways.filter(({ to }) => to === block).reduce((sum, way) => sum + way.count, 0);
+            assert.ok(Math.abs(entered + (addr === 0 ? 1 : 0) - count) <= 1, `${entered} and ${count}`);
+        });
+        assert.ok(ways.every(({ from, to, back, next }) => back === (to <= from) && (!next || to === from + 1)));
+    }
+});
+
+test("functions stand by what they execute and how often that misses", () => {
+    const { dots, left, often, hot } = dotsOf([0, 1000, 100_000, 50, 7], [5, 1, 5000, 0, 7], 200_000, null, 2);
+    // What executes nothing or misses nothing has no place; of the others those that execute most have one.
+    assert.deepEqual([dots.map(({ f }) => f), left], [[2, 1], 1]);
+    assert.ok(dots[0].x > hot && dots[0].y > often, "100,000 of 200,000, and 50 of 1,000 miss");
+    assert.ok(dots[1].x < hot && dots[1].y < often, "half a percent, and 1 of 1,000");
+    for (const { x, y } of dots) { assert.ok(x >= 0 && x <= 1 && y >= 0 && y <= 1); }
+    assert.deepEqual(dotsOf([5], [5], 5, Uint8Array.of(0)).dots, [], "what a search hides");
+    assert.deepEqual(dotsOf([], [], 0, null).dots, []);
 });

@@ -145,6 +145,8 @@ test("parts are named by what tells them apart", () => {
     assert.deepEqual(partNames(head([{ number: 1, thread: 1, pid: 4 }, { number: 1, thread: 2, pid: 5 }])), ["process 4 \u00b7 thread 1", "process 5 \u00b7 thread 2"]);
     assert.deepEqual(partNames(head([{}, { input: 1 }], ["x/a", "y/a"])), ["x/a", "y/a"]);
     assert.deepEqual(partNames(head([{}, {}])), ["no. 1", "no. 2"]);
+    const tree = head([{ number: 1, pid: 7, program: "cc" }, { number: 1, pid: 8, program: "cc" }, { number: 1, pid: 9 }]);
+    assert.deepEqual(partNames(tree), ["cc 7", "cc 8", "process 9"]);
     const two = head([{ number: 1, thread: 1 }, { number: 1, thread: 2 }, { number: 2, thread: 1 }, { number: 2, thread: 2 }]);
     assert.deepEqual(waysOf(two), ["part", "thread"]);
     assert.deepEqual(groupsOf(two, "thread"), [{ name: "thread 1", parts: [0, 2] }, { name: "thread 2", parts: [1, 3] }]);

@@ -7,6 +7,8 @@ import { tokens, type Language, type State } from "../../src/data/highlight.ts";
 import { namespaceOf, shortened, stableId, visible } from "../../src/data/names.ts";
 import { parse } from "../../src/state/formula.ts";
 import { parseQuery } from "../../src/state/query.ts";
+import { csv } from "../../src/ui/save.ts";
+import { toldOf, type TableColumn } from "../../src/ui/table.tsx";
 import * as url from "../../src/state/url.ts";
 
 /** Columns as pack.rs writes them. */
@@ -47,7 +49,8 @@ test("formulas are sums of events", () => {
     assert.deepEqual(terms("Ir+10*(Bcm + Bim)/2 - Bim"), { 0: 1, 1: 5, 2: 4 });
     assert.deepEqual(terms("-Ir + 2.5Ir"), { 0: 1.5 });
     assert.deepEqual(terms("2(3 Ir)"), { 0: 6 });
-    for (const [text, fault, at] of [["Ir +", "missing", 4], ["Ix", "no event Ix", 0], ["Ir * Bcm", "product", 5], ["1 / Ir", "ratio", 4], ["Ir / 0", "division", 5],
+    for (const [text, fault, at] of [["Ir +", "missing", 4], ["Ix", "no event Ix", 0], ["Ir * Bcm", "product", 5], ["1 / Ir", "a number is divided by a cost", 4],
+        ["Ir / Bcm / Bim", "a ratio is divided", 11], ["Ir + Bcm / Bim", "added to a ratio", 5], ["Ir / Bcm - Bim", "added to a ratio", 11], ["Ir / (Bim - Bim)", "always 0", 0], ["Ir / 0", "division", 5],
         ["(Ir", "not closed", 3], ["Ir )", "too much", 3], ["3", "no event", 0], ["Ir - Ir", "always 0", 0], ["Ir + 1", "number is added", 5], ["", "missing", 0], ["Ir $ 2", "too much", 3]] as const) {
         const result = parse(text, known);
         assert.ok("fault" in result, text);
@@ -139,4 +142,17 @@ test("numbers are short and true", () => {
     assert.deepEqual([0, 999, 9999, 12345, 999_499, 999_999, 1_234_567, 9e15].map(compact), ["0", "999", "9,999", "12.3 k", "999 k", "1.00 M", "1.23 M", "9.00 P"]);
     assert.deepEqual([percent(1, 3), percent(0, 3), percent(1, 0), percent(1, 1e9)], ["33.33", "0.00", "\u2013", "<0.01"]);
     assert.equal(ratio(1, 0), "\u2013");
+});
+
+test("rows are saved as numbers and text, of trees with how deep they stand", () => {
+    const columns: TableColumn[] = [
+        { id: "name", title: "Name", text: true, cell: (row) => ["=f", "g"][row], full: (row) => `${["=f", "g"][row]}\n/a/b.c` },
+        { id: "self", title: "Self", cell: (row) => ["1.20", "\u20130.10"][row], full: (row) => ["1,234,567 Ir, 1.20 % of it", "\u22125,000 Ir"][row] },
+        { id: "rate", title: "Rate", cell: (row) => ["0.5", "\u2013"][row] },
+        { id: "word", title: "Word", cell: () => "", full: () => "2nd of all" },
+    ];
+    const { head, lines } = toldOf([0, 1], columns, (row) => ({ level: row, open: undefined }));
+    assert.deepEqual(head, ["level", "Name", "Self", "Rate", "Word"]);
+    assert.deepEqual(lines, [[0, "=f", 1234567, 0.5, ""], [1, "g", -5000, "\u2013", ""]]);
+    assert.equal(csv(head, lines).split("\n")[1], "0,'=f,1234567,0.5,");
 });

@@ -54,6 +54,16 @@ impl<'a> Heads<'a> {
         Context { head: name, callers: Vec::new() }
     }
 
+    /// A name without its callers and its level of recursion.
+    #[must_use]
+    pub fn plain<'n>(&self, name: &'n [u8]) -> &'n [u8] {
+        let head = self.split(name).head;
+        match apostrophes(head).last() {
+            Some(at) if at > 0 && head[at + 1..].iter().all(u8::is_ascii_digit) && at + 1 < head.len() => &head[..at],
+            _ => head,
+        }
+    }
+
     /// Cuts `text` into known names, without going back: each is the shortest that is known and leaves a rest that can be
     /// cut as well, which the next steps find out.
     fn tile<'n>(&self, text: &'n [u8], into: &mut Vec<&'n [u8]>) -> bool {
@@ -103,6 +113,12 @@ mod tests {
         assert_eq!(of("g'main"), ("g".into(), vec!["main".into()]));
         assert_eq!(of("f'2'g'main"), ("f'2".into(), vec!["g".into(), "main".into()]));
         assert_eq!(of("h'2"), ("h'2".into(), vec![]));
+        let heads = Heads::new(names.iter().map(|name| name.as_bytes()));
+        let plain = |name: &'static str| heads.plain(name.as_bytes());
+        assert_eq!(
+            ["f'2'g'main", "h'2", "main", "x's", "f'", "'2"].map(plain),
+            [&b"f"[..], b"h", b"main", b"x's", b"f'", b"'2"]
+        );
     }
 
     #[test]

@@ -4,7 +4,10 @@
 //! ` . `; `xN` says that the same comes N times. Of a walk over lines only the lines are known that missed, so its step is that of
 //! the program only where the number of executions says so, and else `line`. Never a name, a step or an end that is not known.
 
-use cg_format::mem::streams::{Part, Stream, Walk};
+use std::collections::HashMap;
+
+use super::streams::{Part, Stream, Walk};
+use super::{Kind, Object};
 
 /// How many larger steps are asked whether they would do as well: no walk has a step longer than a line.
 const MOST_STEPS: usize = 256;
@@ -19,7 +22,8 @@ struct Steps {
 }
 
 /// A part of a stream of the variable `name`. `alone`: the instruction has no other streams, so that all its executions are of this one.
-pub(crate) fn part(stream: &Stream, part: &Part, name: &str, alone: bool) -> String {
+#[must_use]
+pub fn part(stream: &Stream, part: &Part, name: &str, alone: bool) -> String {
     let steps = part.walk.map(|walk| steps(stream, part, walk, alone));
     let size = i64::try_from(stream.size).unwrap_or(i64::MAX).max(1);
     let bytes = [part.start].into_iter().chain(part.levels.iter().map(|l| l.step)).chain(steps.and_then(|s| s.step));
@@ -91,9 +95,29 @@ fn steps(stream: &Stream, part: &Part, walk: Walk, alone: bool) -> Steps {
     Steps { step: Some(step * sign), end: end.saturating_mul(sign) }
 }
 
+/// For each stream whether its instruction has no other one.
+#[must_use]
+pub fn alone(streams: &[Stream]) -> Vec<bool> {
+    let mut count: HashMap<usize, usize> = HashMap::new();
+    streams.iter().for_each(|stream| *count.entry(stream.instruction).or_default() += 1);
+    streams.iter().map(|stream| count.get(&stream.instruction) == Some(&1)).collect()
+}
+
+/// How streams call an object; `line` is the line of the source that allocates it, if it is known. A block of the heap is called by the
+/// identifier left of the only `=` there; that is shown beside file and line and is used for nothing else.
+#[must_use]
+pub fn variable(object: &Object, line: Option<&[u8]>) -> String {
+    match object.kind {
+        Kind::Heap if object.line > 0 => line.and_then(assigned).unwrap_or_else(|| object.name.clone()),
+        Kind::Stack => "[stack]".to_owned(),
+        _ => object.name.clone(),
+    }
+}
+
 /// How many bytes of a line that is loaded the instruction accesses until it has to be loaded again: at most the line. `None` if it has
 /// other streams, or if it is not known how often it was executed.
-pub(crate) fn used(stream: &Stream, line: u64, alone: bool) -> Option<u64> {
+#[must_use]
+pub fn used(stream: &Stream, line: u64, alone: bool) -> Option<u64> {
     if !alone || stream.executions < stream.misses || stream.misses == 0 {
         return None;
     }
@@ -103,7 +127,8 @@ pub(crate) fn used(stream: &Stream, line: u64, alone: bool) -> Option<u64> {
 }
 
 /// What to do about a stream, where its steps say so.
-pub(crate) fn hint(stream: &Stream, line: u64) -> Option<String> {
+#[must_use]
+pub fn hint(stream: &Stream, line: u64) -> Option<String> {
     let part = stream.parts.iter().max_by_key(|part| part.misses)?;
     if part.walk.is_some() || part.misses.saturating_mul(10) < stream.misses.saturating_mul(9) {
         return None;
@@ -120,10 +145,34 @@ pub(crate) fn hint(stream: &Stream, line: u64) -> Option<String> {
     ))
 }
 
+/// The identifier left of the only `=` of a line.
+fn assigned(line: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(line).ok()?;
+    let code = text.split("//").next().unwrap_or_default();
+    let bytes = code.as_bytes();
+    let around = |n: usize| n.checked_sub(1).map_or(b' ', |n| bytes[n]);
+    let alone = |n: &usize| {
+        let after = bytes.get(n + 1).copied().unwrap_or(b' ');
+        bytes[*n] == b'=' && !matches!(after, b'=' | b'>') && !b"=!<>+-*/%&|^".contains(&around(*n))
+    };
+    let mut places = (0..bytes.len()).filter(alone);
+    let (at, None) = (places.next()?, places.next()) else { return None };
+    let left = code[..at].trim_end();
+    let begin = left
+        .rfind(|c: char| !(c.is_alphanumeric() || "_.->".contains(c)))
+        .map_or(0, |n| n + left[n..].chars().next().map_or(1, char::len_utf8));
+    let name = &left[begin..];
+    let is_word = |word: &str| {
+        let first = word.chars().next();
+        first.is_some_and(|c| c.is_alphabetic() || c == '_') && !word.contains(['-', '>'])
+    };
+    name.split("->").flat_map(|part| part.split('.')).all(is_word).then(|| name.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::streams::{Access, Level};
     use super::*;
-    use cg_format::mem::streams::{Access, Level};
 
     fn stream(executions: u64, parts: Vec<Part>) -> Stream {
         Stream {
@@ -195,5 +244,25 @@ mod tests {
         assert_eq!(super::hint(&stream(0, vec![part(&[level(4800, 600), level(64, 600)])]), 64), None);
         assert_eq!(super::hint(&stream(0, vec![part(&[level(4800, 600)])]), 64), None);
         assert_eq!((used(&stream(18, vec![part(&[])]), 64, true), used(&column, 64, true)), (Some(16), None));
+    }
+
+    #[test]
+    fn allocations_are_called_what_they_are_assigned_to() {
+        for (line, name) in [
+            ("    double *a = malloc(n * sizeof *a);", Some("a")),
+            ("  this->rows = new double[n];", Some("this->rows")),
+            ("let v: Vec<u8> = vec![0; n];", None),
+            ("let table = vec![0; n]; // x = y", Some("table")),
+            ("if ((p = malloc(n)) == NULL)", Some("p")),
+            ("int n = 5; char *q = malloc(n);", None),
+            ("return malloc(n);", None),
+            ("x += f(malloc(1));", None),
+            ("rows[i] = malloc(n);", None),
+            ("é = malloc(n)", Some("é")),
+            ("= malloc(n)", None),
+            ("", None),
+        ] {
+            assert_eq!(assigned(line.as_bytes()).as_deref(), name, "{line}");
+        }
     }
 }
