@@ -3,9 +3,10 @@
 //!
 //! Ct and Cl are what the instruction costs by itself, Cb its share of what bounds the block that it was translated in. An instruction
 //! that is told by itself (its block was left in the middle, it repeats, or its translation has been thrown away) is a block of its
-//! own. Invariant: what has no entry adds nothing to any of them, and is counted as unknown.
+//! own. Where calls are told, the first instructions of a block that was left in the middle are a block ([`Pricing`]). Invariant: what has no entry adds nothing to any of them, and is counted as unknown.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use cg_cycles::{BadTable, Form, Model, Table, Unknown};
 use grind_session::{Counts, Stretch};
@@ -17,7 +18,7 @@ pub const EVENTS: usize = 3;
 #[derive(Debug)]
 pub struct Cycles {
     model: Model,
-    table: Table,
+    table: Arc<Table>,
     /// The shares of the block that was asked about last, by its first address and its instructions.
     last: RefCell<(Vec<Form>, Vec<u64>)>,
 }
@@ -28,7 +29,7 @@ impl Cycles {
     /// # Errors
     /// Its table makes no sense.
     pub fn new(model: Model) -> Result<Self, BadTable> {
-        Ok(Self { model, table: model.table()?, last: RefCell::default() })
+        Ok(Self { model, table: Arc::new(model.table()?), last: RefCell::default() })
     }
 
     /// The names of the events, in the order of [`Cycles::of`].
@@ -36,6 +37,12 @@ impl Cycles {
     pub fn names() -> [&'static str; EVENTS] {
         use cg_format::events::{CB, CL, CT};
         [CT.name, CL.name, CB.name]
+    }
+
+    /// What costs instructions where calls are told.
+    #[must_use]
+    pub fn pricing(&self) -> Pricing {
+        Pricing { table: self.table.clone() }
     }
 
     /// What the profile says about where the numbers come from.
@@ -46,7 +53,7 @@ impl Cycles {
     }
 
     fn own(&self, form: Form) -> [u64; 2] {
-        self.table.of(form).map_or([0; 2], |entry| [entry.throughput.into(), entry.latency.into()])
+        own(&self.table, form)
     }
 
     /// What one execution of an instruction costs that is told by itself.
@@ -100,8 +107,8 @@ impl Cycles {
 
     /// What the log says about that.
     #[must_use]
-    pub fn summary(&self, counts: &Counts<'_>) -> String {
-        let Unknown { executions, of } = self.unknown(counts);
+    pub fn summary(&self, unknown: Unknown) -> String {
+        let Unknown { executions, of } = unknown;
         let percent = executions as f64 * 100.0 / (of.max(1)) as f64;
         let known = cg_format::show::commas(i128::from(of - executions));
         format!(
@@ -109,6 +116,31 @@ impl Cycles {
             self.model.name,
             cg_format::show::commas(i128::from(of))
         )
+    }
+}
+
+fn own(table: &Table, form: Form) -> [u64; 2] {
+    table.of(form).map_or([0; 2], |entry| [entry.throughput.into(), entry.latency.into()])
+}
+
+/// What instructions that are executed one after the other are estimated at.
+#[derive(Clone, Debug)]
+pub struct Pricing {
+    table: Arc<Table>,
+}
+
+impl Pricing {
+    /// What one execution of each of a block's instructions costs, in the order of [`Cycles::names`]; and how many of them have no
+    /// entry.
+    #[must_use]
+    pub fn block(&self, forms: &[u16]) -> (Vec<[u64; EVENTS]>, u32) {
+        let forms: Vec<Form> = forms.iter().map(|form| Form::from_number(*form)).collect();
+        let bound = self.table.bound(&forms);
+        let each = forms.iter().zip(bound.shares).map(|(form, share)| {
+            let [throughput, latency] = own(&self.table, *form);
+            [throughput, latency, share]
+        });
+        (each.collect(), bound.unknown)
     }
 }
 

@@ -29,7 +29,7 @@ pub struct Step {
     pub kind: StepKind,
     /// The counter that is executed.
     pub counter: u32,
-    /// What that costs.
+    /// What that costs: a number, a [`crate::Packed`] word, or the number of a row, as the loop that goes through steps has it.
     pub cost: u32,
     /// The instruction that transfers control.
     pub site: SiteId,

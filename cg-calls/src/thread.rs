@@ -23,6 +23,7 @@ mod found;
 mod frames;
 mod interposed;
 mod packed_costs;
+mod row_costs;
 
 pub use deferred_costs::{ArcId, CallContext, Changes, RootChange, Spot};
 pub use followed::{Again, Here, Made, Settled, Shown, View};

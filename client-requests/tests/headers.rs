@@ -95,6 +95,9 @@ fn numbers_are_ascending_and_readable() {
     }
     assert_eq!(Request::CachegrindStartInstrumentation.code(), u64::from(u32::from_be_bytes(*b"CG\0\0")));
     assert_eq!(Request::CallgrindDumpStats.code(), u64::from(u32::from_be_bytes(*b"CT\0\0")));
+    // Those that only CodSpeed's fork of Valgrind has, by its numbers.
+    assert_eq!(Request::CallgrindAddObjSkip.code(), u64::from(u32::from_be_bytes(*b"CT\0\x06")));
+    assert_eq!(Request::CallgrindAddDesc.code(), u64::from(u32::from_be_bytes(*b"CT\0\x07")));
 }
 
 /// Uses every macro, as programs do.

@@ -233,8 +233,9 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         programs_follow: options.trace_children,
         look_every: options.dump_every.map(Every::look),
     };
-    settings.trace.forms = options.cycle_estimation && !callgrind;
+    settings.trace.forms = options.cycle_estimation;
     if callgrind {
+        options.callgrind.estimate_cycles = options.cycle_estimation;
         settings.count_at_start = options.callgrind.instr_at_start;
         settings.trace.system_calls = options.callgrind.collect_systime.is_some();
         let (jumps, hooks) = (options.callgrind.collect_jumps, options.callgrind.hooks());
@@ -267,8 +268,11 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         );
     }
     let mut runner = Runner::new(invocation, options, log, Box::new(Sources::new(options.names())));
-    if options.cycle_estimation && !callgrind {
-        runner.estimate(Cycles::new(options.cycle_model)?);
+    let cycles = options.cycle_estimation.then(|| Cycles::new(options.cycle_model)).transpose()?;
+    let pricing = cycles.as_ref().map(Cycles::pricing);
+    let estimate = cycles.as_ref().map(Cycles::description);
+    if let Some(cycles) = cycles {
+        runner.estimate(cycles);
     }
     runner.runs(typed);
     os::pass_on_signals();
@@ -315,6 +319,7 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
                 creator: invocation.creator(),
                 events,
                 caches: descriptions,
+                estimate,
                 settings: options.callgrind.clone(),
                 spare: std::env::temp_dir(),
             };
@@ -322,7 +327,8 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
             let control_requests = options.callgrind.clone();
             let caches = (caches.as_ref(), levels.as_ref());
             let recorder = Recorder::new(control_requests, options.names(), events, caches, dump_service.clone())
-                .with_made(runner.made());
+                .with_made(runner.made())
+                .with_pricing(pricing);
             runner.record_calls(dump_service, events.names());
             runner.find_frames(options.names());
             guest.follow(&settings, &mut runner, Some(Box::new(recorder)))

@@ -152,8 +152,11 @@ _grind_options='--tool=cachegrind
 --collect-systime=msec
 --collect-systime=usec
 --collect-systime=nsec
---separate-threads=yes
 --separate-threads=no
+--separate-threads=yes
+--separate-threads=system
+--fork-costs=inherit
+--fork-costs=zero
 --separate-callers=
 --context-limit=
 --separate-recs=

@@ -21,8 +21,9 @@ const HELP: [&str; 6] = [
 ];
 
 /// Texts that are parts of profiles and of the summary, or say to developers what is not to happen.
-const NO_MESSAGES: [&str; 19] = [
+const NO_MESSAGES: [&str; 20] = [
     "lru, plru, lru3plru4",
+    "Spawned pid: ",
     "Timerange: Basic block",
     "Trigger: --dump-every-bb",
     "Cache use: {nodes",

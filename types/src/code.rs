@@ -59,7 +59,7 @@ pub struct InstructionCount {
 
 /// What one execution of an instruction does, whatever the data. Repeated and masked accesses are not in here: the trace has
 /// them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StaticEvents {
     /// Loads.
     pub reads: u8,

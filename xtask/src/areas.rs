@@ -88,6 +88,8 @@ pub(crate) const AREAS: &[Area] = &[
                 "--test",
                 "callgrind_simulation",
                 "--test",
+                "codspeed",
+                "--test",
                 "frames",
             ],
         ],

@@ -49,15 +49,21 @@ fn number_of(text: &str) -> Option<usize> {
 
 /// How LLVM writes each form.
 fn assembly(llvm: &str, samples: &BTreeMap<Form, Vec<u8>>) -> Result<Vec<(Form, String)>> {
+    let all: Vec<Form> = samples.keys().copied().collect();
+    let bytes: Vec<&[u8]> = samples.values().map(Vec::as_slice).collect();
+    Ok(written(llvm, &bytes)?.into_iter().map(|(number, text)| (all[number], text)).collect())
+}
+
+/// How LLVM writes each of these instructions, by their numbers.
+fn written(llvm: &str, instructions: &[&[u8]]) -> Result<BTreeMap<usize, String>> {
     let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("0x{b:02x}")).collect::<Vec<_>>().join(" ");
     let mut input = String::new();
-    for (number, bytes) in samples.values().enumerate() {
+    for (number, bytes) in instructions.iter().enumerate() {
         let marker = [&[0x48, 0xb8][..], &((1u64 << 40) + number as u64).to_le_bytes()].concat();
         // In brackets what cannot be read takes nothing of the next line with it.
         input += &format!("[{}]\n[{}]\n", hex(&marker), hex(bytes));
     }
     let output = run("llvm-mc", llvm, &["--disassemble", "-triple=x86_64"], &input)?;
-    let all: Vec<Form> = samples.keys().copied().collect();
     let mut texts: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     let mut current = None;
     for line in output.lines().map(|line| line.split('#').next().unwrap_or_default()) {
@@ -73,7 +79,7 @@ fn assembly(llvm: &str, samples: &BTreeMap<Form, Vec<u8>>) -> Result<Vec<(Form, 
         let (last, before) = lines.split_last()?;
         let all_prefixes = before.iter().all(|line| prefixes.contains(&line.trim()));
         all_prefixes
-            .then(|| (all[number], lines.iter().map(|l| l.trim()).collect::<Vec<_>>().join(" ")))
+            .then(|| (number, lines.iter().map(|l| l.trim()).collect::<Vec<_>>().join(" ")))
             .filter(|_| !last.trim().is_empty())
     };
     Ok(texts.into_iter().filter_map(joined).collect())
@@ -298,6 +304,96 @@ mod tests {
             // The models of Zen have groups of ports that overlap.
             let most = if model.name.starts_with("zen") { 0.1 } else { 0.03 };
             assert!(median.abs() < most, "{}: median {median}, worst {worst}", model.name);
+        }
+    }
+
+    /// Loops of a file of machine code: what lies between a jump back and where it leads, if nothing in it jumps or calls.
+    fn loops(path: &Path) -> Vec<Vec<iced_x86::Instruction>> {
+        use iced_x86::{Decoder, DecoderOptions, FlowControl};
+        use object::{Object, ObjectSection};
+        let bytes = std::fs::read(path).unwrap();
+        let file = object::File::parse(&bytes[..]).unwrap();
+        let text = file.section_by_name(".text").unwrap();
+        let mut code = Decoder::with_ip(64, text.data().unwrap(), text.address(), DecoderOptions::NONE);
+        let all: Vec<_> = code.iter().collect();
+        let mut found = Vec::new();
+        for (last, insn) in all.iter().enumerate() {
+            let target = insn.near_branch_target();
+            if insn.flow_control() != FlowControl::ConditionalBranch || target >= insn.ip() {
+                continue;
+            }
+            let first = all[..last].partition_point(|before| before.ip() < target);
+            let body = &all[first..last];
+            let plain = body.iter().all(|insn| insn.flow_control() == FlowControl::Next && !insn.has_rep_prefix());
+            if body.len() > 2 && body[0].ip() == target && plain {
+                found.push(all[first..=last].to_vec());
+            }
+        }
+        found
+    }
+
+    /// Loops of the C library and of a library that multiplies, evenly chosen.
+    #[test]
+    fn loops_are_bounded_as_llvm_mca_says() {
+        const LOOPS: usize = 50;
+        let folder = Path::new("/usr/lib/x86_64-linux-gnu");
+        let files = ["libc.so.6", "libm.so.6", "libgmp.so.10", "libz.so.1", "libstdc++.so.6"];
+        for model in MODELS {
+            let Some(llvm) = installed(model) else {
+                eprintln!("{}: not compared, its LLVM is not installed", model.name);
+                continue;
+            };
+            let table = model.table().unwrap();
+            let mut all: Vec<(String, Vec<iced_x86::Instruction>)> = Vec::new();
+            for file in files.iter().filter(|file| folder.join(file).exists()) {
+                let known = |body: &[iced_x86::Instruction]| body.iter().all(|i| table.of(Form::of(i)).is_some());
+                let found = loops(&folder.join(file)).into_iter().filter(|body| known(body));
+                all.extend(found.map(|body| (format!("{file} {:#x}", body[0].ip()), body)));
+            }
+            assert!(all.len() > LOOPS, "{}", all.len());
+            let step = all.len() / LOOPS;
+            let chosen: Vec<_> = all.into_iter().step_by(step).take(LOOPS).collect();
+            let mut encoded: Vec<Vec<u8>> = Vec::new();
+            for insn in chosen.iter().flat_map(|(_, body)| body) {
+                let mut encoder = iced_x86::Encoder::new(64);
+                encoder.encode(insn, insn.ip()).unwrap();
+                encoded.push(encoder.take_buffer());
+            }
+            let texts = written(&llvm, &encoded.iter().map(Vec::as_slice).collect::<Vec<_>>()).unwrap();
+            let (mut input, mut bounds, mut n) = (String::new(), Vec::new(), 0);
+            for (name, body) in &chosen {
+                let texts: Option<Vec<&String>> = (n..n + body.len()).map(|i| texts.get(&i)).collect();
+                n += body.len();
+                let Some(texts) = texts else { continue };
+                input += &format!("# LLVM-MCA-BEGIN b{}\n", bounds.len());
+                texts.iter().for_each(|text| input += &format!("{text}\n"));
+                input += "# LLVM-MCA-END\n";
+                let forms: Vec<Form> = body.iter().map(Form::of).collect();
+                bounds.push((name, body.len(), table.bound(&forms).total));
+            }
+            assert!(bounds.len() > LOOPS * 9 / 10, "LLVM writes {} of them", bounds.len());
+            let cpu = format!("-mcpu={}", model.cpu);
+            let output = run("llvm-mca", &llvm, &["-mtriple=x86_64", &cpu], &input).unwrap();
+            let said =
+                output.lines().filter_map(|line| line.strip_prefix("Block RThroughput:")?.trim().parse::<f64>().ok());
+            let said: Vec<f64> = said.collect();
+            assert_eq!(said.len(), bounds.len());
+            let mut errors = Vec::new();
+            for (said, (name, length, bound)) in said.iter().zip(&bounds) {
+                // LLVM says tenths.
+                let error = (*bound as f64 / 100.0 - said).abs() - 0.05;
+                let error = error.max(0.0) / said;
+                println!(
+                    "{} {name}: {length} instructions, {said} and {:.2} cycles",
+                    model.name,
+                    *bound as f64 / 100.0
+                );
+                errors.push(error);
+            }
+            errors.sort_by(f64::total_cmp);
+            let (median, worst) = (errors[errors.len() / 2], errors[errors.len() - 1]);
+            println!("{}: median {:.1} %, worst {:.1} %", model.name, median * 100.0, worst * 100.0);
+            assert!(median < 0.03, "{}: median {median}, worst {worst}", model.name);
         }
     }
 

@@ -18,6 +18,7 @@ use grind_types::{MappedFile, Module};
 
 use super::counters::Counters;
 use super::settings::Settings;
+use crate::cycles::Pricing;
 
 mod interpreted;
 mod made;
@@ -158,6 +159,12 @@ impl Catalogue {
             callers: CallersTable::default(),
             counters: Counters::default(),
         }
+    }
+
+    /// Estimates cycles, if there is a `pricing`. Nothing has been counted yet.
+    #[must_use]
+    pub fn with_pricing(self, pricing: Option<Pricing>) -> Catalogue {
+        Catalogue { counters: Counters::priced(pricing), ..self }
     }
 
     /// Code of `origin` lies at `start .. end` from now on; `offset` is where its first byte is in the object. Says whether it

@@ -60,12 +60,15 @@ impl From<(bool, Answer)> for Depth {
 /// Lengths of rows that the fast loop is made for: of branches, of caches, and of both without anything else; and longer ones.
 pub const STRIDES: [usize; 5] = [5, 9, 13, 16, 24];
 
+/// The same where cycles are estimated: whole vectors of the processor, since rows are added as they are.
+pub const ROW_STRIDES: [usize; 4] = [4, 8, 16, 24];
+
 /// The columns of a run. Column 0 is Ir.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Columns {
     /// How many there are.
     pub width: usize,
-    /// How many a row has in memory: with records of misses there are zeros behind the last one.
+    /// How many a row has in memory: with records of misses, or with estimated cycles, there are zeros behind the last one.
     pub stride: usize,
     /// Dr, which Dw follows.
     pub accesses: Option<usize>,
@@ -79,6 +82,8 @@ pub struct Columns {
     pub bus: Option<usize>,
     /// sysCount, which the times follow.
     pub system_calls: Option<usize>,
+    /// Ct, which Cl and Cb follow.
+    pub cycles: Option<usize>,
 }
 
 impl Columns {
@@ -96,9 +101,16 @@ impl Columns {
             uses: at("AcCost1"),
             bus: at("Ge"),
             system_calls: at("sysCount"),
+            cycles: at("Ct"),
         };
-        if columns.simulated() && columns.uses.is_none() {
-            columns.stride = STRIDES.into_iter().find(|s| *s >= columns.width).unwrap_or(columns.width);
+        let at_least = |strides: &[usize]| strides.iter().copied().find(|s| *s >= columns.width);
+        if columns.uses.is_none() {
+            let wanted = match columns.cycles {
+                Some(_) => at_least(&ROW_STRIDES),
+                None if columns.simulated() => at_least(&STRIDES),
+                None => None,
+            };
+            columns.stride = wanted.unwrap_or(columns.width);
         }
         columns
     }
@@ -124,6 +136,17 @@ impl Columns {
         }
         if let Some(bus) = self.bus {
             costs[bus] = events.bus.into();
+        }
+        trimmed(costs)
+    }
+
+    /// A row of what one execution costs, with what its cycles are estimated at ([`crate::cycles`]).
+    #[must_use]
+    pub fn with_cycles(&self, row: &[u64], cycles: [u64; crate::cycles::EVENTS]) -> Vec<u64> {
+        let mut costs = row.to_vec();
+        if let Some(first) = self.cycles {
+            costs.resize(self.width, 0);
+            costs[first..][..cycles.len()].copy_from_slice(&cycles);
         }
         trimmed(costs)
     }
@@ -195,7 +218,9 @@ impl Columns {
     /// From this column on, [`Columns::execution`] has nothing but zeros.
     #[must_use]
     pub fn of_executions(&self) -> usize {
-        let ends = [self.accesses.map(|dr| dr + 2), self.branches.map(|bc| bc + 3), self.bus.map(|ge| ge + 1)];
+        let of_cycles = self.cycles.map(|ct| ct + crate::cycles::EVENTS);
+        let ends =
+            [self.accesses.map(|dr| dr + 2), self.branches.map(|bc| bc + 3), self.bus.map(|ge| ge + 1), of_cycles];
         ends.into_iter().flatten().max().unwrap_or(1)
     }
 }
@@ -230,6 +255,7 @@ mod tests {
             cache_use: false,
             bus: true,
             system_calls: Some(SystemTime::Nanoseconds),
+            cycles: true,
         };
         let columns = Columns::of(all);
         let events =
@@ -244,6 +270,12 @@ mod tests {
         assert_eq!(miss(Missed::Conditional, Outcome::L1), "Bcm 1");
         assert_eq!(miss(Missed::Indirect, Outcome::L1), "Bim 1");
         assert_eq!(columns.system_calls, Some(17));
+        assert_eq!(
+            named(all, &columns.with_cycles(&columns.execution(true, events), [25, 100, 17])),
+            "Ir 1, Dr 2, Dw 7, Bc 1, Bi 1, Ge 1, Ct 25, Cl 100, Cb 17"
+        );
+        let cycles = Columns::of(EventSet { cycles: true, ..EventSet::default() });
+        assert_eq!((cycles.width, cycles.stride, cycles.with_cycles(&[1], [0; 3])), (4, 4, vec![1]));
         let three = EventSet { caches: Caches::Three, ..EventSet::default() };
         let columns = Columns::of(three);
         let miss = |what, answer: Answer| named(three, &columns.miss(what, (true, answer).into()));

@@ -140,10 +140,12 @@ impl DumpService {
         self.inner().processes.get(&pid)?.statistics
     }
 
-    /// The process has ended: what its parts add up to.
+    /// The process has ended: what its parts add up to, and how many executions in them are of instructions that the model of cycles
+    /// does not have.
     #[must_use]
-    pub fn end(&self, pid: Pid) -> Option<Vec<i128>> {
-        Some(self.inner().processes.remove(&pid)?.dumps?.total().to_vec())
+    pub fn end(&self, pid: Pid) -> Option<(Vec<i128>, u64)> {
+        let dumps = self.inner().processes.remove(&pid)?.dumps?;
+        Some((dumps.total().to_vec(), dumps.unknown()))
     }
 
     /// Something has failed that must not: what is written from here on is incomplete. (Either side may tell, the first counts.)

@@ -19,7 +19,7 @@ use cg_format::callgrind::{EventSet, Header, Names, Part, PartHeader, Positions,
 use super::code::Catalogue;
 use super::parts::{Destination, Parts, Trigger};
 use super::rows;
-use super::settings::Settings;
+use super::settings::{Settings, Threads};
 use crate::broken;
 use cg_cli::saved::{Saved, save_text};
 
@@ -32,6 +32,8 @@ pub struct About {
     pub events: EventSet,
     /// The simulated caches, as `desc:` lines say them; none if none are.
     pub caches: Vec<Vec<u8>>,
+    /// What estimates cycles, as a `desc:` line says it, if anything does.
+    pub estimate: Option<Vec<u8>>,
     /// How profiles are written.
     pub settings: Settings,
     /// Where a part goes that cannot be written where it should.
@@ -42,17 +44,16 @@ impl About {
     /// The header of the file of process `pid`, which runs `args`.
     #[must_use]
     pub fn header(&self, pid: Pid, args: &[OsString]) -> Header {
+        // The reference has these lines in any case.
+        let none = || ["I1 cache: ", "D1 cache: ", "LL cache: "].map(Vec::from).to_vec();
+        let mut desc = if self.caches.is_empty() { none() } else { self.caches.clone() };
+        desc.extend(self.estimate.clone());
         let program = args.first().map_or(&b""[..], |a| a.as_bytes());
         Header {
             creator: self.creator.clone().into_bytes(),
             pid: u64::try_from(pid.0).ok(),
             cmd: command_line(program, args.iter().skip(1).map(|a| a.as_bytes())),
-            // The reference has these lines in any case.
-            desc: if self.caches.is_empty() {
-                ["I1 cache: ", "D1 cache: ", "LL cache: "].map(Vec::from).to_vec()
-            } else {
-                self.caches.clone()
-            },
+            desc,
         }
     }
 }
@@ -97,6 +98,8 @@ pub struct Dumps {
     begun: u64,
     /// What all parts so far add up to.
     total: Vec<i128>,
+    /// Executions in them of instructions that the model of cycles does not have.
+    unknown: u64,
     /// Something has panicked that costs no counts.
     failed: bool,
 }
@@ -109,7 +112,7 @@ impl Dumps {
         let writer = Writer::new(about.settings.write_options());
         let parts = Parts::new(file, about.settings.combine_dumps || about.settings.tree);
         let total = vec![0; about.events.names().len()];
-        Dumps { about, header, parts, names: Names::default(), writer, begun: 0, total, failed: false }
+        Dumps { about, header, parts, names: Names::default(), writer, begun: 0, total, unknown: 0, failed: false }
     }
 
     /// Exchanges names and their numbers for those that all processes share, and back.
@@ -130,6 +133,12 @@ impl Dumps {
         &self.total
     }
 
+    /// Executions in all parts so far of instructions that the model of cycles does not have.
+    #[must_use]
+    pub fn unknown(&self) -> u64 {
+        self.unknown
+    }
+
     /// Whether something has panicked that costs no counts, but has to be told; it is forgotten.
     pub fn has_failed(&mut self) -> bool {
         std::mem::take(&mut self.failed)
@@ -146,12 +155,19 @@ impl Dumps {
         &mut self,
         (trigger, descriptions): (&Trigger, Vec<Vec<u8>>),
         blocks: u64,
-        found: Vec<(u64, Profile)>,
+        mut found: Vec<(u64, Profile)>,
         catalogue: &mut Catalogue,
         broken: Option<&str>,
     ) -> Vec<Written> {
         let number = self.parts.number();
-        let separate = self.about.settings.separate_threads;
+        let kept_apart = self.about.settings.threads();
+        if kept_apart == Threads::ByKernel {
+            // One stays in any case: a part tells why it was written, too.
+            let stays = found.iter().position(|(_, profile)| !is_empty(profile)).unwrap_or(0);
+            let mut numbers = 0..;
+            found.retain(|(_, profile)| numbers.next() == Some(stays) || !is_empty(profile));
+        }
+        let separate = kept_apart != Threads::Together;
         let (threads, profiles): (Vec<Option<u64>>, Vec<Profile>) = if separate {
             found.into_iter().map(|(thread, profile)| (Some(thread), profile)).unzip()
         } else {
@@ -164,11 +180,13 @@ impl Dumps {
         let numbers: Vec<u64> = threads.iter().copied().flatten().collect();
         let destinations = self.parts.next(trigger, &numbers);
         let mut header = self.part_header(trigger, blocks);
-        header.desc.splice(0..0, descriptions);
+        // Behind the first line that only parts have, so that readers do not take them for the file's.
+        header.desc.splice(1..1, descriptions);
         header.desc.extend(broken.map(broken::description));
         self.begun = blocks;
         let mut written = Vec::new();
         for ((thread, profile), destination) in threads.into_iter().zip(profiles).zip(destinations) {
+            self.unknown += catalogue.counters.unknown(&profile);
             header.number = Some(number);
             header.thread = thread;
             let resolved = catalogue.resolve(&profile, &[]);
@@ -234,6 +252,12 @@ impl Dumps {
     }
 }
 
+/// Whether nothing has been collected.
+fn is_empty(profile: &Profile) -> bool {
+    let Profile { collected, arcs, counters, skipped, .. } = profile;
+    arcs.is_empty() && counters.is_empty() && skipped.is_empty() && collected.iter().all(|cost| *cost == 0)
+}
+
 fn append(to: &Destination, text: &[u8]) -> io::Result<()> {
     OpenOptions::new().append(true).open(&to.path)?.write_all(text)
 }
@@ -249,6 +273,7 @@ mod tests {
             creator: "grind".into(),
             events: settings.events(cg_format::events::Caches::None, false),
             caches: Vec::new(),
+            estimate: None,
             settings,
             spare: folder.to_owned(),
         };
@@ -316,7 +341,7 @@ mod tests {
     fn threads_may_be_kept_apart() {
         let folder = tempfile::tempdir().unwrap();
         let mut settings = Settings::default();
-        settings.separate_threads = true;
+        settings.separate_threads = Threads::Apart;
         let mut d = dumps(folder.path(), settings);
         let mut c = Catalogue::new(Settings::default(), grind_symbols::Options::default());
         let (one, two) = (found(&mut c, 1), found(&mut c, 2));
@@ -330,7 +355,7 @@ mod tests {
     fn combined_parts_of_threads_are_in_one_file() {
         let folder = tempfile::tempdir().unwrap();
         let mut settings = Settings::default();
-        (settings.combine_dumps, settings.separate_threads) = (true, true);
+        (settings.combine_dumps, settings.separate_threads) = (true, Threads::Apart);
         let mut d = dumps(folder.path(), settings);
         let mut c = Catalogue::new(Settings::default(), grind_symbols::Options::default());
         for trigger in [Trigger::Blocks(9), Trigger::End] {
@@ -343,6 +368,23 @@ mod tests {
             [(1, 1), (1, 2), (2, 1), (2, 2)].map(|(n, thread)| (Some(n), Some(thread), vec![i128::from(thread)]));
         assert_eq!(parts.collect::<Vec<_>>(), expected);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn threads_that_did_nothing_are_left_out_where_the_kernel_numbers_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut settings = Settings::default();
+        (settings.combine_dumps, settings.separate_threads) = (true, Threads::ByKernel);
+        let mut d = dumps(folder.path(), settings);
+        let mut c = Catalogue::new(Settings::default(), grind_symbols::Options::default());
+        let mut nothing = || (0..3).map(|n| (70 + n, found(&mut c, 0))).collect::<Vec<_>>();
+        let (mut one, none) = (nothing(), nothing());
+        one[1].1 = found(&mut c, 4);
+        d.write((&Trigger::Blocks(9), vec![]), 3, one, &mut c, None);
+        d.write((&Trigger::End, vec![]), 3, none, &mut c, None);
+        let profile = cg_format::callgrind::read_profile(read(folder.path(), "out").as_bytes(), "out").unwrap();
+        let parts = profile.parts.iter().map(|part| (part.header.number, part.header.thread, part.total()));
+        assert_eq!(parts.collect::<Vec<_>>(), [(Some(1), Some(71), vec![4]), (Some(2), Some(70), vec![0])]);
     }
 
     #[test]

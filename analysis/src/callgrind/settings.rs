@@ -83,6 +83,27 @@ pub enum CacheUse {
     SelfOnly,
 }
 
+/// Whether threads have profiles of their own, and by which numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Threads {
+    /// What all of them do is added up.
+    #[default]
+    Together,
+    /// Each has its own; its number is the lowest that was free when it began, from 1.
+    Apart,
+    /// Each has its own; its number is the kernel's. One that has done nothing since the last part is left out.
+    ByKernel,
+}
+
+/// What the profile of a forked process begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForkCosts {
+    /// What its parent had collected.
+    Inherited,
+    /// Nothing; and parts of the parent tell which processes have been created.
+    Zero,
+}
+
 /// All settings of the callgrind tool beside those that it shares with cachegrind.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -108,10 +129,14 @@ pub struct Settings {
     pub collect_jumps: bool,
     /// Locked instructions are counted.
     pub collect_bus: bool,
+    /// Cycles are estimated.
+    pub estimate_cycles: bool,
     /// System calls are counted, and their time in this unit.
     pub collect_systime: Option<SystemTime>,
-    /// Each thread has its own profile.
-    pub separate_threads: bool,
+    /// Whether each thread has its own profile, as asked for: see [`Settings::threads`].
+    pub separate_threads: Threads,
+    /// What forked processes begin with, if that was asked for: see [`Settings::fork_costs`].
+    pub forks: Option<ForkCosts>,
     /// Callers that tell contexts apart.
     pub separate_callers: u16,
     /// Whole chains of calls are told apart, beside contexts.
@@ -160,8 +185,10 @@ impl Default for Settings {
             collect_at_start: true,
             collect_jumps: false,
             collect_bus: false,
+            estimate_cycles: false,
             collect_systime: None,
-            separate_threads: false,
+            separate_threads: Threads::Together,
+            forks: None,
             separate_callers: 0,
             whole_chains: false,
             chain_limit: 1_000_000,
@@ -220,6 +247,23 @@ impl Settings {
         told
     }
 
+    /// Whether threads are kept apart. Where instrumentation is inherited, which only CodSpeed's fork of Valgrind knows, threads
+    /// have the kernel's numbers, as there.
+    #[must_use]
+    pub fn threads(&self) -> Threads {
+        match self.separate_threads {
+            Threads::Apart if self.instr_at_start == AtStart::Inherited => Threads::ByKernel,
+            asked => asked,
+        }
+    }
+
+    /// What the profile of a forked process begins with; where instrumentation is inherited, with nothing, as in that fork.
+    #[must_use]
+    pub fn fork_costs(&self) -> ForkCosts {
+        let usual = if self.instr_at_start == AtStart::Inherited { ForkCosts::Zero } else { ForkCosts::Inherited };
+        self.forks.unwrap_or(usual)
+    }
+
     /// How the function `name` of `object` is to be treated; `linkage`: it is a stub of the procedure linkage table.
     #[must_use]
     pub fn function(&self, name: &[u8], object: &[u8], linkage: bool) -> Function {
@@ -263,10 +307,12 @@ impl Settings {
     }
 
     /// Whether emitted code can follow calls by itself: nothing may hang on when functions run but whether costs are collected,
-    /// and what they ask for. [`Settings::tell_calls`] has in it already what the other settings of the run say.
+    /// and what they ask for; and it has no totals of estimated cycles. [`Settings::tell_calls`] has in it already what the other
+    /// settings of the run say.
     #[must_use]
     pub fn followed(&self) -> bool {
-        !self.tell_calls && self.frames.is_none() && self.dump_every_bb == 0 && self.cache_use == CacheUse::No
+        let told = self.tell_calls || self.frames.is_some() || self.dump_every_bb > 0 || self.estimate_cycles;
+        !told && self.cache_use == CacheUse::No
     }
 
     /// Whether what a call of a function comes to may depend on who calls.
@@ -323,6 +369,7 @@ impl Settings {
             cache_use: self.cache_use != CacheUse::No,
             bus: self.collect_bus,
             system_calls: self.collect_systime,
+            cycles: self.estimate_cycles,
         }
     }
 
@@ -372,6 +419,21 @@ mod tests {
         assert!(settings.function(b"_dl_runtime_resolve_xsavec", b"", false).pop_on_jump);
         settings.skip_plt = false;
         assert!(!settings.function(b"puts", b"", true).skip);
+    }
+
+    #[test]
+    fn where_instrumentation_is_inherited_forks_and_threads_are_as_in_the_fork() {
+        let of = |settings: &Settings| (settings.threads(), settings.fork_costs());
+        let apart = Settings { separate_threads: Threads::Apart, ..Settings::default() };
+        assert_eq!(of(&Settings::default()), (Threads::Together, ForkCosts::Inherited));
+        assert_eq!(of(&apart), (Threads::Apart, ForkCosts::Inherited));
+        let inherited = Settings { instr_at_start: AtStart::Inherited, ..apart };
+        assert_eq!(of(&inherited), (Threads::ByKernel, ForkCosts::Zero));
+        let asked = Settings { separate_threads: Threads::Together, forks: Some(ForkCosts::Inherited), ..inherited };
+        assert_eq!(of(&asked), (Threads::Together, ForkCosts::Inherited));
+        let zero =
+            Settings { separate_threads: Threads::ByKernel, forks: Some(ForkCosts::Zero), ..Settings::default() };
+        assert_eq!(of(&zero), (Threads::ByKernel, ForkCosts::Zero));
     }
 
     #[test]

@@ -38,8 +38,9 @@ use super::code::Catalogue;
 use super::columns::Columns;
 use super::dump_service::DumpService;
 use super::parts::Trigger;
-use super::settings::{CacheUse, Settings};
+use super::settings::{CacheUse, ForkCosts, Settings, Threads};
 use crate::broken;
+use crate::cycles::Pricing;
 use cache_lines::Used;
 use last_level::Simulated;
 use process::{Process, lock};
@@ -101,6 +102,8 @@ pub struct Recorder {
     processes: HashMap<Pid, Process>,
     dump_service: DumpService,
     made: Registry,
+    /// If cycles are estimated.
+    pricing: Option<Pricing>,
     /// What processes have asked to be skipped: programs that they execute inherit it.
     skipped: HashMap<Pid, Vec<Vec<u8>>>,
 }
@@ -138,6 +141,7 @@ impl Recorder {
             processes,
             dump_service,
             made,
+            pricing: None,
             skipped: HashMap::new(),
         }
     }
@@ -146,6 +150,12 @@ impl Recorder {
     #[must_use]
     pub fn with_made(self, made: Registry) -> Self {
         Self { made, ..self }
+    }
+
+    /// Cycles are estimated by `pricing`, if there is one.
+    #[must_use]
+    pub fn with_pricing(self, pricing: Option<Pricing>) -> Self {
+        Self { pricing, ..self }
     }
 }
 
@@ -195,7 +205,9 @@ impl Sink for Recorder {
         let mut settings = self.settings.clone();
         settings.obj_skip.extend(self.skipped.get(&pid).cloned().unwrap_or_default());
         let catalogue = Catalogue::new(settings, self.names.clone()).with_made(self.made.clone(), pid);
+        let catalogue = catalogue.with_pricing(self.pricing.clone());
         let mut process = Process::new(space, catalogue, self.columns, self.simulated.clone(), self.used.clone());
+        process.by_kernel = self.settings.threads() == Threads::ByKernel;
         process.thread(Tid::main_of(pid), &self.config);
         if let Some(simulated) = &process.simulated {
             simulated.prefer_large_pages();
@@ -210,7 +222,8 @@ impl Sink for Recorder {
     }
 
     fn forked(&mut self, parent: Pid, tid: Tid, child: Pid) {
-        let Some(p) = self.processes.get(&parent) else { return };
+        let zero = self.settings.fork_costs() == ForkCosts::Zero;
+        let Some(p) = self.processes.get_mut(&parent) else { return };
         let first = Tid::main_of(child);
         let copy = lock(&p.catalogue).clone().with_made(self.made.clone(), child);
         let mut forked = Process {
@@ -231,6 +244,8 @@ impl Sink for Recorder {
             threads: p.threads.clone(),
             ended: p.ended.clone(),
             descriptions: p.descriptions.clone(),
+            spawned: Vec::new(),
+            by_kernel: p.by_kernel,
             blocks: p.blocks,
             dumped: p.dumped,
             columns: p.columns,
@@ -250,10 +265,14 @@ impl Sink for Recorder {
             thread.executions.clear();
             thread.calls.show_all();
             thread.idle = None;
+            if forked.by_kernel {
+                thread.number = u64::try_from(child.0).unwrap_or(thread.number);
+            }
             forked.threads.insert(first, thread);
         }
-        if self.settings.tree {
-            forked.zero(child, &self.dump_service);
+        p.spawned.extend(zero.then_some(child));
+        if zero || self.settings.tree {
+            forked.begin_anew(child, &self.dump_service);
         }
         self.processes.insert(child, forked);
         if let Some(skipped) = self.skipped.get(&parent).cloned() {

@@ -101,6 +101,7 @@ mod tests {
             cache_use: false,
             bus: true,
             system_calls: Some(SystemTime::Nanoseconds),
+            cycles: false,
         };
         let total =
             [126_559, 27_888, 11_769, 1082, 994, 580, 1064, 784, 548, 0, 0, 0, 25_647, 3137, 280, 151, 20, 57, 0, 0];

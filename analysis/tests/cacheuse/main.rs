@@ -178,6 +178,7 @@ fn check(name: &str, program: &Path, words: &[&str], mut control_requests: Contr
         creator: "test".into(),
         events,
         caches: Vec::new(),
+        estimate: None,
         settings: control_requests.clone(),
         spare: std::env::temp_dir(),
     };
@@ -247,7 +248,14 @@ fn files(program: &Path, words: &[&str], mut control_requests: ControlRequests, 
     (control_requests.cache_use, control_requests.dump_instr, control_requests.uses_kept) = (CacheUse::Yes, true, kept);
     let events = control_requests.events(cg_format::events::Caches::Two, false);
     let spare = std::env::temp_dir();
-    let about = About { creator: "test".into(), events, caches: Vec::new(), settings: control_requests.clone(), spare };
+    let about = About {
+        creator: "test".into(),
+        events,
+        caches: Vec::new(),
+        estimate: None,
+        settings: control_requests.clone(),
+        spare,
+    };
     let dump_service = DumpService::new(about);
     let names = grind_symbols::Options::default();
     let recorder =

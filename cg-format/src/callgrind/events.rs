@@ -18,6 +18,8 @@ pub struct EventSet {
     pub bus: bool,
     /// System calls and the time in them.
     pub system_calls: Option<SystemTime>,
+    /// Estimated cycles.
+    pub cycles: bool,
 }
 
 /// The unit of the time in system calls.
@@ -53,6 +55,9 @@ impl EventSet {
             if unit == SystemTime::Nanoseconds {
                 list.push(events::SYS_CPU_TIME);
             }
+        }
+        if self.cycles {
+            list.extend([events::CT, events::CL, events::CB]);
         }
         list
     }
@@ -94,11 +99,12 @@ mod tests {
             cache_use: true,
             bus: true,
             system_calls: Some(SystemTime::Nanoseconds),
+            cycles: true,
         };
         assert_eq!(
             all.names().join(" "),
             "Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw ILdmr DLdmr DLdmw Bc Bcm Bi Bim AcCost1 SpLoss1 AcCost2 SpLoss2 Ge \
-             sysCount sysTime sysCpuTime"
+             sysCount sysTime sysCpuTime Ct Cl Cb"
         );
         assert_eq!(all.types().len(), 2);
         let some = EventSet { write_back: true, bus: true, ..EventSet::default() };

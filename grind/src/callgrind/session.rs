@@ -84,8 +84,8 @@ impl CallSession {
     }
 
     /// The process has ended, or goes on with a program that is not followed: the files that were written last, and what
-    /// all parts add up to.
-    pub fn ended(&mut self, pid: Pid) -> (Vec<Written>, Option<Vec<i128>>) {
+    /// all parts add up to, as [`DumpService::end`] says it.
+    pub fn ended(&mut self, pid: Pid) -> (Vec<Written>, Option<(Vec<i128>, u64)>) {
         self.commands.remove(&pid);
         let written = self.dump_service.written(pid);
         (written, self.dump_service.end(pid))

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use cg_format::callgrind::SystemTime;
+use grind_analysis::callgrind::settings::{ForkCosts, Threads};
 use grind_names::frames::Language;
 use grind_session::AtStart;
 
@@ -47,6 +48,9 @@ fn every_setting_is_set() {
         "--collect-bus=yes",
         "--collect-systime=usec",
         "--separate-threads=yes",
+        "--fork-costs=zero",
+        "--cycle-estimation=yes",
+        "--cycle-model=zen4",
         "--separate-callers=2",
         "--separate-recs=5",
         "--skip-plt=no",
@@ -64,8 +68,14 @@ fn every_setting_is_set() {
             && !c.collect_at_start
             && c.collect_jumps
             && c.collect_bus
-            && c.separate_threads
+            && c.separate_threads == Threads::Apart
     );
+    assert_eq!(
+        (c.forks, given(&["--fork-costs=inherit"]).callgrind.forks),
+        (Some(ForkCosts::Zero), Some(ForkCosts::Inherited))
+    );
+    assert_eq!((o.cycle_estimation, o.cycle_model.name), (true, "zen4"));
+    assert_eq!(given(&["--separate-threads=system"]).callgrind.separate_threads, Threads::ByKernel);
     assert!(!c.skip_plt && c.skip_direct_rec && o.branch_sim && !o.cache_sim);
     assert_eq!(c.collect_systime, Some(SystemTime::Microseconds));
     assert_eq!(
@@ -122,8 +132,12 @@ fn wrong_words_are_refused() {
         ),
         ("--separate-callers=abc", "Bad option: --separate-callers=abc\nInvalid integer value 'abc'"),
         (
+            "--combine-dumps=maybe",
+            "Bad option: --combine-dumps=maybe\nInvalid boolean value 'maybe' (should be 'yes' or 'no')",
+        ),
+        (
             "--separate-threads=maybe",
-            "Bad option: --separate-threads=maybe\nInvalid boolean value 'maybe' (should be 'yes' or 'no')",
+            "Bad option: --separate-threads=maybe\nBad argument, should be 'no', 'yes' or 'system'",
         ),
         ("--callgrind-out-file=", "Bad option: --callgrind-out-file=\nNo filename given"),
         ("--separate-recs3", "Bad option: --separate-recs3\nMissing value, expected '--separate-recs3=<function>'"),
@@ -131,7 +145,11 @@ fn wrong_words_are_refused() {
         assert_eq!(refused(word), message);
     }
     assert!(refused("--separate-callers=-1").contains("must be between 0 and 65535"));
-    assert!(given(&["--cacheuse=no", "--dump-bb=no", "--simulate-sectors=yes"]).callgrind.dump_line);
+    assert!(
+        given(&["--cacheuse=no", "--dump-bb=no", "--simulate-sectors=yes", "--allow-file-caps=*/x"])
+            .callgrind
+            .dump_line
+    );
 }
 
 #[test]

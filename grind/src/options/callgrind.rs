@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use cg_cli::expand::Template;
 use cg_format::callgrind::SystemTime;
-use grind_analysis::callgrind::settings::{CacheUse, Change, Settings};
+use grind_analysis::callgrind::settings::{CacheUse, Change, ForkCosts, Settings, Threads};
 use grind_names::frames::Language;
 use grind_session::AtStart;
 
 use super::levels;
-use super::table::{Opt, Role, find as find_shared, ignored, lacking};
+use super::table::{CYCLE_MODELS, Opt, Role, find as find_shared, ignored, lacking};
 use super::value::{Kind, Value};
 use super::{Options, Wrong};
 
@@ -52,6 +52,11 @@ fn small(value: Value<'_>) -> u16 {
 /// Hands a cache's geometry to the setting that both tools share. Any option of the simulator switches it on.
 fn cache(options: &mut Options, value: Value<'_>, name: &str) -> Result<(), Wrong> {
     options.cache_sim = true;
+    shared(options, value, name)
+}
+
+/// Hands a value to the setting that both tools share.
+fn shared(options: &mut Options, value: Value<'_>, name: &str) -> Result<(), Wrong> {
     match find_shared(name).map(|option| &option.role) {
         Some(Role::Tool(apply)) => apply(options, value),
         _ => Err(vec![format!("{name} is not known")].into()),
@@ -181,9 +186,34 @@ pub static OPTIONS: &[Opt] = &[
         },
     ),
     // What is kept apart.
-    opt(&["--separate-threads"], Kind::Bool, "no", "write a profile for each thread", |o, v| {
-        set(o, v, |s| &mut s.separate_threads)
-    }),
+    opt(
+        &["--separate-threads"],
+        Kind::Choice(&["no", "yes", "system"]),
+        "no",
+        "write a profile for each thread (system: by the kernel's numbers, which yes means with --instr-atstart=inherit)",
+        |o, v| {
+            let Value::Text(how) = v else { return Ok(()) };
+            o.callgrind.separate_threads = match how.to_str() {
+                Some("yes") => Threads::Apart,
+                Some("system") => Threads::ByKernel,
+                _ => Threads::Together,
+            };
+            Ok(())
+        },
+    ),
+    opt(
+        &["--fork-costs"],
+        Kind::Choice(&["inherit", "zero"]),
+        "",
+        "what the profile of a forked process begins with: what its parent had collected, or nothing, and then parts tell which \
+         processes were created (inherit; zero with --instr-atstart=inherit)",
+        |o, v| {
+            let Value::Text(how) = v else { return Ok(()) };
+            let zero = how.to_str() == Some("zero");
+            o.callgrind.forks = Some(if zero { ForkCosts::Zero } else { ForkCosts::Inherited });
+            Ok(())
+        },
+    ),
     opt(
         &["--separate-callers"],
         Kind::IntOr(u16::MAX as i64, "all"),
@@ -261,6 +291,21 @@ pub static OPTIONS: &[Opt] = &[
         o.branch_sim = v.is_yes();
         Ok(())
     }),
+    opt(
+        &["--cycle-estimation"],
+        Kind::Bool,
+        "no",
+        "estimate cycles by a static model, in hundredths: of each instruction by reciprocal throughput (Ct) and latency (Cl), of \
+         each block by what bounds it (Cb); calls are told for that, see --tell-calls",
+        |o, v| shared(o, v, "--cycle-estimation"),
+    ),
+    opt(
+        &["--cycle-model"],
+        Kind::Choice(CYCLE_MODELS),
+        "skylake",
+        "the processor whose model estimates cycles",
+        |o, v| shared(o, v, "--cycle-model"),
+    ),
     opt(
         &["--simulate-wb"],
         Kind::Bool,

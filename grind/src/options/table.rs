@@ -91,7 +91,7 @@ const BESIDE: &[(&str, Beside)] =
 const BESIDE_NAMES: &[&str] = &["auto", "always", "never"];
 
 /// The processors that there are models of (the names of [`cg_cycles::MODELS`]).
-const CYCLE_MODELS: &[&str] = &["skylake", "icelake", "zen3", "zen4"];
+pub(super) const CYCLE_MODELS: &[&str] = &["skylake", "icelake", "zen3", "zen4"];
 
 /// The tools that exist.
 pub const TOOLS: &[&str] = &["cachegrind", "callgrind"];
@@ -643,6 +643,7 @@ pub static OPTIONS: &[Opt] = &[
         &["no"],
         "grind does not follow file descriptors",
     ),
+    ignored(&["--allow-file-caps"], Kind::Text("patterns"), "programs with file capabilities are run in any case"),
     ignored(&["--modify-fds"], Kind::Choice(&["no", "high", "yes"]), "grind does not touch file descriptors"),
     ignored(&["--num-callers"], Kind::Int { min: 1, max: 500 }, NO_TRACES),
     ignored(&["--merge-recursive-frames"], Kind::Int { min: 0, max: 500 }, NO_TRACES),

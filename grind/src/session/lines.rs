@@ -144,7 +144,7 @@ impl Runner<'_> {
             self.user(pid, &summary);
             if let Some(cycles) = self.cycles.take() {
                 self.user(pid, "");
-                self.user(pid, &cycles.summary(report.counts));
+                self.user(pid, &cycles.summary(cycles.unknown(report.counts)));
                 self.cycles = Some(cycles);
             }
             self.tell_contexts(pid, &named, &profiles, &found);

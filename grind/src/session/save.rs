@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use cg_cli::saved::{Saved, save_text};
+use cg_cycles::Unknown;
 use cg_format::cachegrind::Profile;
 use cg_format::mem::Mem;
 use grind_analysis::broken;
@@ -40,10 +41,16 @@ impl Runner<'_> {
         if let Some(tree) = tree.filter(|_| self.options.verbosity > 1) {
             self.log.say(pid, Voice::Detail, &tree);
         }
-        if let Some(total) = total.filter(|_| self.options.verbosity > 0) {
+        if let Some((total, unknown)) = total.filter(|_| self.options.verbosity > 0) {
             let settings = &self.options.callgrind;
             let events = settings.events(self.simulation.events().caches, self.simulation.branches);
             self.user(pid, &summary::summary(events, &total));
+            if let Some(cycles) = &self.cycles {
+                let of = total.first().and_then(|all| u64::try_from(*all).ok()).unwrap_or(0);
+                let estimated = cycles.summary(Unknown { executions: unknown, of });
+                self.user(pid, "");
+                self.user(pid, &estimated);
+            }
             let start =
                 "instrumentation was never started, or nothing was collected (--toggle-collect, --collect-atstart)";
             let instructions = total.first().copied().unwrap_or(0);

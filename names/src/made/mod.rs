@@ -62,6 +62,8 @@ struct Moment {
 struct Process {
     /// As it is called where it runs, once that was asked for.
     inner: Option<i32>,
+    /// Its root folder, as it was when it was last asked for: a process that has ended has none, and some write a map at their end.
+    root: Option<Arc<File>>,
     began: SystemTime,
     moments: Vec<Moment>,
     map: Option<PerfMap>,
@@ -152,6 +154,7 @@ impl Process {
     fn new(inherited: Option<Arc<Process>>) -> Self {
         Self {
             inner: None,
+            root: None,
             // Times of files are those of the last tick.
             began: SystemTime::now() - Duration::from_millis(20),
             moments: Vec::new(),
@@ -215,7 +218,11 @@ impl Process {
             return;
         }
         let inner = *self.inner.get_or_insert_with(|| inner(pid).unwrap_or(pid.0));
-        if let Some(file) = open_map(pid, inner, self.began) {
+        if let Ok(root) = File::open(format!("/proc/{pid}/root")) {
+            self.root = Some(Arc::new(root));
+        }
+        let Some(root) = &self.root else { return };
+        if let Some(file) = open_map(root, inner, self.began) {
             self.map = Some(PerfMap::new(file));
         }
     }
@@ -272,17 +279,16 @@ fn inner(pid: Pid) -> Option<i32> {
     ids.split_whitespace().last()?.parse().ok()
 }
 
-/// Opens the perf map of a process, if there is one that it can have written: a regular file, found as the process finds it.
-fn open_map(pid: Pid, inner: i32, began: SystemTime) -> Option<File> {
+/// Opens the perf map of a process whose root folder is `root`, if there is one that it can have written: a regular file, found as the
+/// process finds it.
+fn open_map(root: &File, inner: i32, began: SystemTime) -> Option<File> {
     let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
     let name = format!("tmp/perf-{inner}.map");
-    let root = format!("/proc/{pid}/root");
-    let folder = File::open(&root).ok()?;
     let how = OpenHow::new().flags(flags).resolve(ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS);
-    let opened = match openat2(folder.as_fd(), name.as_str(), how) {
+    let opened = match openat2(root.as_fd(), name.as_str(), how) {
         Err(nix::errno::Errno::ENOSYS | nix::errno::Errno::EPERM) => {
             // Without the means to follow links as the process does, none is followed.
-            openat(folder.as_fd(), name.as_str(), flags | OFlag::O_NOFOLLOW, Mode::empty())
+            openat(root.as_fd(), name.as_str(), flags | OFlag::O_NOFOLLOW, Mode::empty())
         }
         other => other,
     };

@@ -1,6 +1,7 @@
 //! Names by moments, of processes that write files; programs that do are in `tests/tests/made.rs`.
 
 use std::io::Write;
+use std::process::{Command, Stdio};
 
 use grind_types::Pid;
 
@@ -41,11 +42,32 @@ fn a_name_is_that_of_the_moment() {
 fn what_is_no_regular_file_is_not_read() {
     let began = SystemTime::UNIX_EPOCH;
     let pid = Pid::own();
+    let root = File::open("/").unwrap();
     let path = format!("/tmp/perf-{}.map", pid.0 + 5_000_000);
     std::fs::create_dir(&path).unwrap();
-    assert!(open_map(pid, pid.0 + 5_000_000, began).is_none());
+    assert!(open_map(&root, pid.0 + 5_000_000, began).is_none());
     std::fs::remove_dir(&path).unwrap();
     nix::unistd::mkfifo(path.as_str(), Mode::S_IRUSR).unwrap();
-    assert!(open_map(pid, pid.0 + 5_000_000, began).is_none());
+    assert!(open_map(&root, pid.0 + 5_000_000, began).is_none());
     std::fs::remove_file(&path).unwrap();
+}
+
+/// Java's `-XX:+DumpPerfMapAtExit`, for example, writes all lines when no code will run any more.
+#[test]
+fn a_map_that_is_written_at_the_end_is_found_when_the_process_has_gone() {
+    let script = "read go; echo \"7000 10 late\" > /tmp/perf-$$.map";
+    let mut child = Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).spawn().expect("a shell");
+    let pid = Pid(i32::try_from(child.id()).expect("a process id"));
+    let path = format!("/tmp/perf-{pid}.map");
+    let _ = std::fs::remove_file(&path);
+    let registry = Registry::default();
+    registry.began(pid);
+    let moment = registry.moment(pid, &[]);
+    assert!(registry.find(pid, 0x7008, moment).is_none());
+    child.stdin.take().expect("a pipe").write_all(b"go\n").expect("it reads");
+    assert!(child.wait().expect("it ends").success());
+    registry.read_on(pid);
+    let found = registry.find(pid, 0x7008, moment);
+    std::fs::remove_file(path).expect("the map");
+    assert_eq!(found.map(|found| found.function.to_vec()), Some(b"late".to_vec()));
 }

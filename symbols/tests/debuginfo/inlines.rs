@@ -180,3 +180,17 @@ fn every_address_has_the_inlined_functions_that_llvm_symbolizer_says() {
         }
     }
 }
+
+/// Programs that somebody has built with debug information, by their paths with colons between them; at most 60,000 addresses of
+/// each.
+#[test]
+#[ignore = "takes programs: INLINED_PROGRAMS=/a:/b cargo test -p grind-symbols --test debuginfo -- --ignored --nocapture inlined"]
+fn programs_that_are_named_have_the_inlined_functions_that_llvm_symbolizer_says() {
+    let programs = std::env::var("INLINED_PROGRAMS").expect("paths of programs in INLINED_PROGRAMS");
+    for program in programs.split(':').map(Path::new) {
+        let began = std::time::Instant::now();
+        let (inlined, deepest) = compare(program, program);
+        println!("{}: {inlined} addresses are inlined, {deepest} deep; {:.1?}", program.display(), began.elapsed());
+        assert!(inlined > 0, "{}: nothing is inlined, or there is no debug information", program.display());
+    }
+}

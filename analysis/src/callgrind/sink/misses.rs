@@ -102,10 +102,7 @@ pub(super) fn told<'w>(
             (after, t.calls.jump(catalogue, hot.site, target, sp, JumpKind::Always, &t.now))
         }
         Kind::Executions => {
-            let before = t.executions.insert(number, sp).unwrap_or(0);
-            let more = sp.wrapping_sub(before);
-            t.calls.cost(hot.target as u32, 0, more);
-            t.now[0] = t.now[0].wrapping_add(more);
+            t.executed_apart(number, hot, sp, costs);
             (after, false)
         }
         Kind::Block | Kind::Other => return None,

@@ -54,6 +54,10 @@ pub(super) struct Process {
     pub(super) ended: Vec<(u64, Profile)>,
     /// What the program has said of the next part.
     pub(super) descriptions: Vec<Vec<u8>>,
+    /// Processes that it has created since the last part, if parts tell of them.
+    pub(super) spawned: Vec<Pid>,
+    /// The numbers of threads are the kernel's.
+    pub(super) by_kernel: bool,
     /// Blocks that were executed by threads that have ended.
     pub(super) blocks: u64,
     /// How many had been executed when the last part was due for `--dump-every-bb`.
@@ -93,6 +97,8 @@ impl Process {
             threads: HashMap::new(),
             ended: Vec::new(),
             descriptions: Vec::new(),
+            spawned: Vec::new(),
+            by_kernel: false,
             blocks: 0,
             dumped: 0,
             columns,
@@ -185,7 +191,9 @@ impl Process {
                 Kind::Within(_) | Kind::Executions | Kind::Other => StepKind::Other,
             };
             let Hot { counter, mut cost, site, target, .. } = hot;
-            if self.simulated.is_some() {
+            if self.columns.cycles.is_some() {
+                cost = counter;
+            } else if self.simulated.is_some() {
                 let row = &self.costs[counter as usize * width..][..width];
                 match self.columns.packed(row) {
                     Some(packed) => cost = packed.word(),
@@ -234,8 +242,15 @@ impl Process {
                     _ => (Kind::Block, 0),
                 };
             }
-            SiteKind::Executions { .. } => {
+            SiteKind::Executions { block } => {
                 let counter = self.single_counter(catalogue, addr);
+                if let Some(first) = self.columns.cycles {
+                    let instruction = space.blocks[block as usize].instructions.iter().find(|i| i.addr == site.addr);
+                    let cycles =
+                        catalogue.counters.executed_apart(counter, instruction.map(|i| i.events).unwrap_or_default());
+                    // What an execution costs beside itself: the counter's own executions are none of it.
+                    self.costs[counter as usize * width + first..][..cycles.len()].copy_from_slice(&cycles);
+                }
                 // The counter is named apart: its executions are not one each.
                 (hot.kind, hot.target) = (Kind::Executions, counter.into());
             }
@@ -247,7 +262,8 @@ impl Process {
 
     pub(super) fn thread(&mut self, tid: Tid, config: &Config) -> &mut Thread {
         // As the reference numbers them: the lowest number that is free.
-        let number = (1..).find(|n| self.threads.values().all(|t| t.number != *n)).unwrap_or(1);
+        let free = (1..).find(|n| self.threads.values().all(|t| t.number != *n)).unwrap_or(1);
+        let number = if self.by_kernel { u64::try_from(tid.0).unwrap_or(free) } else { free };
         self.threads.entry(tid).or_insert_with(|| {
             let now = nothing_yet(config);
             let collect_at_start = self.collects.unwrap_or(config.collect_at_start);
@@ -289,12 +305,21 @@ impl Process {
                 None => merged.push((number, profile)),
             }
         }
+        let spawned = std::mem::take(&mut self.spawned).into_iter();
+        let spawned = spawned.map(|child| format!("Spawned pid: {child}").into_bytes());
         Found {
             trigger,
-            descriptions: std::mem::take(&mut self.descriptions),
+            descriptions: spawned.chain(std::mem::take(&mut self.descriptions)).collect(),
             blocks: self.executed_blocks(),
             threads: merged,
         }
+    }
+
+    /// The process has just been forked, and its profile begins with nothing: what was collected and said was its parent's.
+    pub(super) fn begin_anew(&mut self, pid: Pid, dump_service: &DumpService) {
+        self.descriptions.clear();
+        self.spawned.clear();
+        self.zero(pid, dump_service);
     }
 
     pub(super) fn zero(&mut self, pid: Pid, dump_service: &DumpService) {
@@ -343,7 +368,18 @@ impl Process {
         }
         loop {
             if t.pause == u64::MAX {
-                let done = t.calls.fast_path(&self.steps, rest, &mut t.now[0], &mut t.blocks);
+                let Thread { calls, now, blocks, .. } = &mut *t;
+                let (rows, steps) = (&self.costs[..], &self.steps[..]);
+                let done = match self.columns {
+                    Columns { stride: 1, .. } => calls.fast_path(steps, rest, &mut now[0], blocks),
+                    Columns { stride: 4, cycles: Some(_), .. } => {
+                        calls.fast_path_rows::<4>(rows, steps, rest, now, blocks, |_, _, _| None)
+                    }
+                    Columns { stride: 8, cycles: Some(_), .. } => {
+                        calls.fast_path_rows::<8>(rows, steps, rest, now, blocks, |_, _, _| None)
+                    }
+                    _ => 0,
+                };
                 rest = &rest[done..];
             }
             let Some((&number, operands)) = rest.split_first() else { break };
@@ -387,10 +423,7 @@ impl Process {
                 t.calls.jump_within(catalogue, hot.site, hot.target, kind);
                 continue;
             } else if hot.kind == Kind::Executions {
-                let before = t.executions.insert(number, sp).unwrap_or(0);
-                let more = sp.wrapping_sub(before);
-                t.calls.cost(hot.target as u32, 0, more);
-                t.now[0] = t.now[0].wrapping_add(more);
+                t.executed_apart(number, hot, sp, &self.costs);
                 continue;
             } else {
                 let Some(([low, high], after)) = rest.split_first_chunk() else { return &[] };

@@ -50,7 +50,12 @@ impl Process {
         loop {
             // Where every access is told, hardly two records of calls follow one another.
             if t.pause == u64::MAX && simulated.shapes.is_none() {
+                let rows = self.columns.cycles.is_some();
                 let done = match self.columns.stride {
+                    8 if rows => self.fast_by_rows::<8>(simulated, t, catalogue, rest),
+                    16 if rows => self.fast_by_rows::<16>(simulated, t, catalogue, rest),
+                    24 if rows => self.fast_by_rows::<24>(simulated, t, catalogue, rest),
+                    _ if rows => 0,
                     5 => self.fast::<5>(simulated, t, catalogue, rest),
                     9 => self.fast::<9>(simulated, t, catalogue, rest),
                     13 => self.fast::<13>(simulated, t, catalogue, rest),
@@ -154,19 +159,52 @@ impl Process {
         let places = self.columns.places();
         // Counters may be added meanwhile, but no steps.
         let steps = std::mem::take(&mut self.steps);
-        let miss = |number: u32, words: &[u32], now: &mut [u64; W]| {
-            let known = simulated.known.get(number as usize)?;
-            let (depth, length) = match (known.what, words) {
-                (What::Branch, _) => (Depth::FIRST, 1),
-                (What::Fetch, _) => (simulated.last.missed(known, known.addr, known.size), 1),
-                (What::Access, [_, low, high, ..]) => (simulated.last.missed(known, word(*low, *high), known.size), 3),
-                _ => return None,
-            };
-            self.columns.missed(known.missed, depth, |event| now[event] += 1);
-            Some((self.counter_of_miss(simulated, catalogue, number, depth), length))
-        };
+        let miss =
+            |number: u32, words: &[u32], now: &mut [u64; W]| self.miss_among(simulated, catalogue, number, words, now);
         let done = t.calls.fast_path_wide(&places, &steps, words, &mut t.now, &mut t.blocks, miss);
         self.steps = steps;
         done
+    }
+
+    /// The same where what an execution costs is a row by itself.
+    fn fast_by_rows<const W: usize>(
+        &mut self,
+        simulated: &mut Simulated,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        words: &[u32],
+    ) -> usize {
+        let steps = std::mem::take(&mut self.steps);
+        // Counters that are added meanwhile are those of misses, which no step executes: they come behind the others.
+        let mut rows = std::mem::take(&mut self.costs);
+        let miss =
+            |number: u32, words: &[u32], now: &mut [u64; W]| self.miss_among(simulated, catalogue, number, words, now);
+        let done = t.calls.fast_path_rows(&rows, &steps, words, &mut t.now, &mut t.blocks, miss);
+        self.steps = steps;
+        rows.append(&mut self.costs);
+        self.costs = rows;
+        done
+    }
+
+    /// If the record that begins with site `number` tells of a miss: adds that to the totals, and answers with its counter and the
+    /// record's words.
+    #[inline]
+    fn miss_among<const W: usize>(
+        &mut self,
+        simulated: &mut Simulated,
+        catalogue: &mut Catalogue,
+        number: u32,
+        words: &[u32],
+        now: &mut [u64; W],
+    ) -> Option<(u32, usize)> {
+        let known = simulated.known.get(number as usize)?;
+        let (depth, length) = match (known.what, words) {
+            (What::Branch, _) => (Depth::FIRST, 1),
+            (What::Fetch, _) => (simulated.last.missed(known, known.addr, known.size), 1),
+            (What::Access, [_, low, high, ..]) => (simulated.last.missed(known, word(*low, *high), known.size), 3),
+            _ => return None,
+        };
+        self.columns.missed(known.missed, depth, |event| now[event] += 1);
+        Some((self.counter_of_miss(simulated, catalogue, number, depth), length))
     }
 }

@@ -10,6 +10,7 @@ use cg_sim::writeback::WriteThrough;
 use grind_trace::follow::FIRST;
 
 use super::cache_lines::ThreadUse;
+use super::meaning::Hot;
 
 /// A thread of a process.
 #[derive(Clone, Debug)]
@@ -69,6 +70,22 @@ impl Thread {
         match &mut self.idle {
             Some(idle) if !self.recording => (&mut idle.calls, &mut idle.now),
             _ => (&mut self.calls, &mut self.now),
+        }
+    }
+
+    /// An instruction that counts by itself, told by site `number`, has been executed `all` times so far. `costs` has, beside those of
+    /// its executions, what one of them costs.
+    pub(super) fn executed_apart(&mut self, number: u32, hot: &Hot, all: u64, costs: &[u64]) {
+        let before = self.executions.insert(number, all).unwrap_or(0);
+        let more = all.wrapping_sub(before);
+        let counter = hot.target as u32;
+        self.calls.cost(counter, 0, more);
+        self.now[0] = self.now[0].wrapping_add(more);
+        let width = self.now.len();
+        let others = costs[counter as usize * width..][..width].iter().enumerate().skip(1);
+        for (event, cost) in others.filter(|(_, cost)| **cost != 0) {
+            self.calls.cost(counter, event, more.wrapping_mul(*cost));
+            self.now[event] = self.now[event].wrapping_add(more.wrapping_mul(*cost));
         }
     }
 
