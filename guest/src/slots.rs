@@ -542,7 +542,7 @@ mod tests {
         }
         for id in 0..n {
             let mut word = [0; 8];
-            pool.file.read_exact_at(&mut word, at(id, u64::from(SlotWord::Request.at())));
+            pool.file.read_exact_at(&mut word, at(id, u64::from(SlotWord::Request.at()))).expect("a word");
             assert_eq!(u64::from_le_bytes(word), u64::from(id + 7));
             pool.file.write_all_at(&3u64.to_le_bytes(), at(id, u64::from(SlotWord::Answer.at()))).expect("room");
             assert_eq!(pool.slot_word(SlotId(id), SlotWord::Answer), 3);
@@ -552,7 +552,7 @@ mod tests {
         for pool in [&self::pool(), &pool] {
             pool.set_words(SlotId(1), layout::FRAMES + 8, &[4, 5, 6]);
             let mut bytes = [0; 24];
-            pool.file.read_exact_at(&mut bytes, at(1, layout::FRAMES + 8));
+            pool.file.read_exact_at(&mut bytes, at(1, layout::FRAMES + 8)).expect("words");
             assert_eq!(bytes.as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w)).collect::<Vec<_>>(), [4, 5, 6]);
             assert_eq!(pool.word(SlotId(1), layout::FRAMES + 16), 5);
         }
