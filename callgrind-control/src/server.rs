@@ -8,9 +8,9 @@ use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 
 use crate::message::{Answer, Request};
@@ -32,12 +32,45 @@ pub struct Listener {
 /// Requests to a run, in the order in which they came. Dropping it ends the listening.
 #[derive(Debug)]
 pub struct Queue {
-    asked: Receiver<Asked>,
+    /// Until the end.
+    asked: Option<Receiver<Asked>>,
+    unanswered: Arc<Unanswered>,
     /// Removes the socket, last of all.
     _listener: Listener,
     /// The listening socket by another name: shutting it down ends the waiting for clients.
     waiting: UnixStream,
     stop: Arc<AtomicBool>,
+}
+
+/// How many requests have been read whose answers have not been written.
+#[derive(Debug, Default)]
+struct Unanswered {
+    count: Mutex<usize>,
+    fewer: Condvar,
+}
+
+impl Unanswered {
+    /// One more, as long as what is returned lives.
+    fn one(&self) -> One<'_> {
+        *self.count.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        One(self)
+    }
+
+    /// Waits until there are none, but not for a client that does not read.
+    fn none(&self) {
+        let count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = self.fewer.wait_timeout_while(count, PATIENCE / 10, |count| *count > 0);
+    }
+}
+
+/// One of those that are unanswered.
+struct One<'a>(&'a Unanswered);
+
+impl Drop for One<'_> {
+    fn drop(&mut self) {
+        *self.0.count.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.fewer.notify_all();
+    }
 }
 
 /// A request that waits for its answer. Dropped without one, it is refused.
@@ -77,16 +110,18 @@ impl Listener {
         let (sender, asked) = mpsc::channel();
         let stop = Arc::new(AtomicBool::new(false));
         let (pid, stopped) = (self.pid, Arc::clone(&stop));
+        let unanswered = Arc::new(Unanswered::default());
+        let waits = Arc::clone(&unanswered);
         thread::Builder::new().name("control".to_owned()).spawn(move || {
             for client in socket.incoming() {
                 if stopped.load(Ordering::Acquire) {
                     break;
                 }
                 // A client that misbehaves is left alone; the next one is served.
-                let _ = client.and_then(|client| serve(&client, pid, &sender, &wake));
+                let _ = client.and_then(|client| serve(&client, pid, &sender, &waits, &wake));
             }
         })?;
-        Ok(Queue { asked, _listener: self, waiting, stop })
+        Ok(Queue { asked: Some(asked), unanswered, _listener: self, waiting, stop })
     }
 }
 
@@ -94,7 +129,7 @@ impl Queue {
     /// The next request, if there is one; never waits.
     #[must_use]
     pub fn next(&self) -> Option<Asked> {
-        self.asked.try_recv().ok()
+        self.asked.as_ref()?.try_recv().ok()
     }
 }
 
@@ -103,7 +138,10 @@ impl Drop for Queue {
         self.stop.store(true, Ordering::Release);
         // Requests that nobody takes any more are refused with the queue. Makes the thread look, even if somebody has removed the folder.
         let _ = self.waiting.shutdown(Shutdown::Both);
-        // Nobody waits for it: short programs would for longer than they take.
+        // Nobody waits for it: short programs would for longer than they take. But who has asked gets an answer, also if this is
+        // the last thing that the run does.
+        self.asked = None;
+        self.unanswered.none();
     }
 }
 
@@ -113,7 +151,13 @@ impl Drop for Listener {
     }
 }
 
-fn serve(client: &UnixStream, pid: u32, queue: &Sender<Asked>, wake: &impl Fn()) -> io::Result<()> {
+fn serve(
+    client: &UnixStream,
+    pid: u32,
+    queue: &Sender<Asked>,
+    unanswered: &Unanswered,
+    wake: &impl Fn(),
+) -> io::Result<()> {
     // Short, since the end of a run waits for it.
     client.set_read_timeout(Some(PATIENCE / 10))?;
     client.set_write_timeout(Some(PATIENCE / 10))?;
@@ -125,15 +169,16 @@ fn serve(client: &UnixStream, pid: u32, queue: &Sender<Asked>, wake: &impl Fn())
         if input.by_ref().take(LONGEST).read_line(&mut line)? == 0 {
             return Ok(());
         }
+        let _until_written = unanswered.one();
         let answer = match line.strip_suffix('\n').map(Request::parse) {
             None => Answer::Refused("the request is no line".to_owned()),
             Some(Err(cause)) => Answer::Refused(cause),
             Some(Ok(request)) => {
                 let (sender, answer) = mpsc::channel();
-                if queue.send(Asked { request, answer: sender }).is_err() {
-                    return Ok(());
+                // Where nobody takes requests any more, this one is dropped at once.
+                if queue.send(Asked { request, answer: sender }).is_ok() {
+                    wake();
                 }
-                wake();
                 match answer.recv_timeout(PATIENCE) {
                     Ok(answer) => answer,
                     Err(_) => Answer::Refused("the run did not get to it".to_owned()),

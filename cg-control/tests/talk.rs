@@ -1,8 +1,8 @@
 //! The program against runs that are played by the tests: the library's own end of the talk, and worse ones.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::{Arc, Mutex};
@@ -227,4 +227,27 @@ fn a_client_that_misbehaves_does_not_keep_others_out() {
     }
     assert_eq!(text(&control(base.path(), &["6"])), "PID 6: prog\n");
     assert_eq!(run.told(), []);
+}
+
+#[test]
+fn whoever_has_asked_has_an_answer_when_the_run_has_ended() {
+    let base = tempfile::tempdir().unwrap();
+    for round in 0..100 {
+        let (wake, woken) = std::sync::mpsc::channel();
+        let queue =
+            Listener::bind(base.path(), Tool::Callgrind, 9).unwrap().start(move || drop(wake.send(()))).unwrap();
+        let mut client = UnixStream::connect(base.path().join("grind-callgrind-9/control")).unwrap();
+        client.write_all(format!("{}\n", Request::Kill.line()).as_bytes()).unwrap();
+        woken.recv().unwrap();
+        // The last thing that the run does is to answer, or it ends without.
+        if round % 2 == 0 {
+            queue.next().unwrap().answer(Answer::Done(Vec::new()));
+        }
+        drop(queue);
+        client.set_nonblocking(true).unwrap();
+        let mut said = String::new();
+        let _ = client.read_to_string(&mut said);
+        let last = said.lines().last().unwrap_or_default();
+        assert!(if round % 2 == 0 { last == "ok" } else { last.starts_with("error ") }, "round {round}: {said:?}");
+    }
 }

@@ -171,7 +171,8 @@ impl Control {
 
     /// Process `pid` has ended, or is not followed any more.
     pub fn forget(&mut self, pid: Pid) {
-        for asked in self.later.remove(&pid).unwrap_or_default() {
+        let current = self.current.take_if(|(of, _)| *of == pid).map(|(_, asked)| asked);
+        for asked in self.later.remove(&pid).unwrap_or_default().into_iter().chain(current) {
             asked.answer(ended(pid));
         }
         let mut runs = self.common.runs();

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use gimli::{
     AbbreviationsCacheStrategy, AttributeValue, DebugInfoOffset, Dwarf, DwarfPackage, DwoId, EndianSlice, LittleEndian,
-    SectionId, Unit, UnitHeader, UnitOffset, constants,
+    SectionId, Unit, UnitOffset, constants,
 };
 
 use super::image::Image;
@@ -117,7 +117,8 @@ struct Search<'a> {
 impl Search<'_> {
     fn units(&mut self, dwarf: &Dwarf<Slice<'_>>, problems: &mut Vec<String>) {
         let mut names = Names::new(dwarf);
-        for header in names.headers.clone() {
+        let mut headers = dwarf.units();
+        while let Ok(Some(header)) = headers.next() {
             if self.started.elapsed() > MAX_TIME {
                 problems.push("reading .debug_info takes too long, inlined functions are left out".to_owned());
                 return;
@@ -228,7 +229,8 @@ impl Frames<'_> {
     /// The entries of the unit `id` of a file of split debug information.
     fn split_unit(&mut self, dwarf: &Dwarf<Slice<'_>>, skeleton: &Unit<Slice<'_>>, id: DwoId) -> Result<(), String> {
         let mut names = Names::new(dwarf);
-        for header in names.headers.clone() {
+        let mut headers = dwarf.units();
+        while let Ok(Some(header)) = headers.next() {
             let mut unit = dwarf.unit(header).map_err(|e| e.to_string())?;
             if unit.dwo_id == Some(id) {
                 unit.copy_relocated_attributes(skeleton);
@@ -360,8 +362,8 @@ struct Declared {
 /// Functions by where their entries are.
 struct Names<'a, 'd> {
     dwarf: &'a Dwarf<Slice<'d>>,
-    /// In the order of their offsets.
-    headers: Vec<UnitHeader<Slice<'d>>>,
+    /// Where units begin, in ascending order.
+    starts: Vec<DebugInfoOffset>,
     units: HashMap<usize, Rc<Unit<Slice<'d>>>>,
     known: HashMap<usize, Option<Declared>>,
     alternate: Option<Box<Names<'a, 'd>>>,
@@ -379,13 +381,13 @@ struct Named<'d> {
 
 impl<'a, 'd> Names<'a, 'd> {
     fn new(dwarf: &'a Dwarf<Slice<'d>>) -> Self {
-        let mut headers = Vec::new();
+        let mut starts = Vec::new();
         let mut units = dwarf.units();
         while let Ok(Some(header)) = units.next() {
-            headers.push(header);
+            starts.extend(header.debug_info_offset());
         }
         let alternate = dwarf.sup().map(|alternate| Box::new(Names::new(alternate)));
-        Names { dwarf, headers, units: HashMap::new(), known: HashMap::new(), alternate }
+        Names { dwarf, starts, units: HashMap::new(), known: HashMap::new(), alternate }
     }
 
     /// The function whose entry `origin` of `unit` leads to.
@@ -419,11 +421,11 @@ impl<'a, 'd> Names<'a, 'd> {
 
     /// The unit that has the entry at `at`, and where in it.
     fn unit_of(&mut self, at: DebugInfoOffset) -> Option<(Rc<Unit<Slice<'d>>>, UnitOffset)> {
-        let start = |header: &UnitHeader<Slice<'d>>| header.debug_info_offset().unwrap_or(DebugInfoOffset(usize::MAX));
-        let behind = self.headers.partition_point(|header| start(header) <= at);
-        let header = *self.headers.get(behind.checked_sub(1)?)?;
+        let behind = self.starts.partition_point(|start| *start <= at);
+        let start = *self.starts.get(behind.checked_sub(1)?)?;
+        let header = self.dwarf.debug_info.header_from_offset(start).ok()?;
         let within = at.to_unit_offset(&header)?;
-        let unit = match self.units.entry(start(&header).0) {
+        let unit = match self.units.entry(start.0) {
             std::collections::hash_map::Entry::Occupied(known) => known.get().clone(),
             std::collections::hash_map::Entry::Vacant(new) => {
                 new.insert(Rc::new(self.dwarf.unit(header).ok()?)).clone()

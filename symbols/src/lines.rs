@@ -368,13 +368,17 @@ fn with_units(
                 missed.insert(offset);
             }
             // Units that share the program of another one (partial units) need not say what it covers.
-            Coverage::Unknown => unplaced.push((offset, header, program.header().header_length() as u64)),
+            // (Where they are is kept, and not what their headers say: a file may have hundreds of thousands.)
+            Coverage::Unknown => {
+                unplaced.push((offset, header.debug_info_offset(), program.header().header_length() as u64))
+            }
         }
     }
-    for (offset, header, size) in unplaced {
+    for (offset, unit, size) in unplaced {
         if !missed.contains(&offset)
             && !units.done.contains(&offset)
             && let Some(left) = effort.checked_sub(size)
+            && let Some(Ok(header)) = unit.map(|unit| dwarf.debug_info.header_from_offset(unit))
             && let Ok(unit) = dwarf.unit(header)
         {
             effort = left;

@@ -37,6 +37,35 @@ pub(super) trait Costs {
     fn other(&mut self, number: u32, words: &[u32]) -> Option<(u32, usize)>;
 }
 
+/// Several costs: what the meter reads, and who knows what records that are not ordinary cost.
+pub(super) struct Several<const W: usize, M> {
+    pub(super) reading: [u64; W],
+    pub(super) miss: M,
+}
+
+impl<const W: usize, M: FnMut(u32, &[u32], &mut [u64; W]) -> Option<(u32, usize)>> Several<W, M> {
+    /// See [`Costs::enter`].
+    #[inline]
+    pub(super) fn enter(&self, entered: &mut [u64], depth: usize) {
+        entered[depth * W..][..W].copy_from_slice(&self.reading);
+    }
+
+    /// See [`Costs::leave`].
+    #[inline]
+    pub(super) fn leave(&self, entered: &[u64], depth: usize, arc: &mut [u64]) {
+        let entered = &entered[depth * W..][..W];
+        for (cost, (reading, entered)) in arc[1..][..W].iter_mut().zip(self.reading.iter().zip(entered)) {
+            *cost += reading.wrapping_sub(*entered);
+        }
+    }
+
+    /// See [`Costs::other`].
+    #[inline]
+    pub(super) fn other(&mut self, number: u32, words: &[u32]) -> Option<(u32, usize)> {
+        (self.miss)(number, words, &mut self.reading)
+    }
+}
+
 /// The only cost.
 struct One {
     reading: u64,

@@ -5,7 +5,7 @@
 
 use super::Calls;
 use super::Step;
-use super::fast_path::Costs;
+use super::fast_path::{Costs, Several};
 
 /// What one execution of a counter costs, of the costs that are known from its instructions, as far as they fit into a word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,10 +83,9 @@ impl Sums {
 /// Several costs.
 struct PackedCosts<'a, const W: usize, M> {
     places: &'a Places,
-    /// What the meter reads, but for `sums`.
-    reading: [u64; W],
+    all: Several<W, M>,
+    /// What its reading does not have yet.
     sums: Sums,
-    miss: M,
 }
 
 impl<const W: usize, M: FnMut(u32, &[u32], &mut [u64; W]) -> Option<(u32, usize)>> Costs for PackedCosts<'_, W, M> {
@@ -101,21 +100,18 @@ impl<const W: usize, M: FnMut(u32, &[u32], &mut [u64; W]) -> Option<(u32, usize)
     #[inline]
     fn settle(&mut self) {
         for (place, sum) in self.places.iter().zip(std::mem::take(&mut self.sums).all()) {
-            self.reading[*place] += sum;
+            self.all.reading[*place] += sum;
         }
     }
 
     #[inline]
     fn enter(&self, entered: &mut [u64], depth: usize) {
-        entered[depth * W..][..W].copy_from_slice(&self.reading);
+        self.all.enter(entered, depth);
     }
 
     #[inline]
     fn leave(&self, entered: &[u64], depth: usize, arc: &mut [u64]) {
-        let entered = &entered[depth * W..][..W];
-        for (cost, (reading, entered)) in arc[1..][..W].iter_mut().zip(self.reading.iter().zip(entered)) {
-            *cost += reading.wrapping_sub(*entered);
-        }
+        self.all.leave(entered, depth, arc);
     }
 
     #[inline]
@@ -130,7 +126,7 @@ impl<const W: usize, M: FnMut(u32, &[u32], &mut [u64; W]) -> Option<(u32, usize)
 
     #[inline]
     fn other(&mut self, number: u32, words: &[u32]) -> Option<(u32, usize)> {
-        (self.miss)(number, words, &mut self.reading)
+        self.all.other(number, words)
     }
 }
 
@@ -151,10 +147,10 @@ impl Calls {
         miss: impl FnMut(u32, &[u32], &mut [u64; W]) -> Option<(u32, usize)>,
     ) -> usize {
         let reading = std::array::from_fn(|i| self.meter.read(now, i));
-        let mut costs = PackedCosts { places, reading, sums: Sums::default(), miss };
+        let mut costs = PackedCosts { places, all: Several { reading, miss }, sums: Sums::default() };
         let done = self.fast_path_by(&mut costs, steps, words, executed);
         if done > 0 {
-            self.meter.totals_of(&costs.reading, now);
+            self.meter.totals_of(&costs.all.reading, now);
         }
         done
     }

@@ -4,15 +4,13 @@
 
 use super::Calls;
 use super::Step;
-use super::fast_path::Costs;
+use super::fast_path::{Costs, Several};
 
 /// Rows of costs.
 struct RowCosts<'a, const W: usize, M> {
     /// By what [`Step::cost`] says.
     rows: &'a [[u64; W]],
-    /// What the meter reads.
-    reading: [u64; W],
-    miss: M,
+    all: Several<W, M>,
 }
 
 impl<const W: usize, M> RowCosts<'_, W, M> {
@@ -31,7 +29,7 @@ impl<const W: usize, M: FnMut(u32, &[u32], &mut [u64; W]) -> Option<(u32, usize)
     #[inline(always)]
     fn add(&mut self, cost: u32) {
         let row = *self.row(cost);
-        self.reading.iter_mut().zip(row).for_each(|(sum, cost)| *sum += cost);
+        self.all.reading.iter_mut().zip(row).for_each(|(sum, cost)| *sum += cost);
     }
 
     #[inline(always)]
@@ -39,15 +37,12 @@ impl<const W: usize, M: FnMut(u32, &[u32], &mut [u64; W]) -> Option<(u32, usize)
 
     #[inline]
     fn enter(&self, entered: &mut [u64], depth: usize) {
-        entered[depth * W..][..W].copy_from_slice(&self.reading);
+        self.all.enter(entered, depth);
     }
 
     #[inline]
     fn leave(&self, entered: &[u64], depth: usize, arc: &mut [u64]) {
-        let entered = &entered[depth * W..][..W];
-        for (cost, (reading, entered)) in arc[1..][..W].iter_mut().zip(self.reading.iter().zip(entered)) {
-            *cost += reading.wrapping_sub(*entered);
-        }
+        self.all.leave(entered, depth, arc);
     }
 
     #[inline]
@@ -58,7 +53,7 @@ impl<const W: usize, M: FnMut(u32, &[u32], &mut [u64; W]) -> Option<(u32, usize)
 
     #[inline]
     fn other(&mut self, number: u32, words: &[u32]) -> Option<(u32, usize)> {
-        (self.miss)(number, words, &mut self.reading)
+        self.all.other(number, words)
     }
 }
 
@@ -77,10 +72,10 @@ impl Calls {
         miss: impl FnMut(u32, &[u32], &mut [u64; W]) -> Option<(u32, usize)>,
     ) -> usize {
         let reading = std::array::from_fn(|i| self.meter.read(now, i));
-        let mut costs = RowCosts { rows: rows.as_chunks().0, reading, miss };
+        let mut costs = RowCosts { rows: rows.as_chunks().0, all: Several { reading, miss } };
         let done = self.fast_path_by(&mut costs, steps, words, executed);
         if done > 0 {
-            self.meter.totals_of(&costs.reading, now);
+            self.meter.totals_of(&costs.all.reading, now);
         }
         done
     }

@@ -3,6 +3,10 @@
 //!
 //! Invariants: a thread in [`State::Cache`] runs nothing but translated code; a thread's gs base is its slot's address
 //! whenever it runs translated code; every thread's counts are added to its process exactly once.
+//!
+//! Three things end what is being done without a word, wherever they are met: the thread has been killed (its end is waited
+//! for as that of any other), it is not known yet or not any more (nobody has announced it, or its process has gone), and the
+//! program has taken memory away that it had named. Whatever else cannot be speaks (`broken`).
 
 mod affinity;
 mod again;
@@ -403,15 +407,12 @@ impl Dispatcher<'_> {
     }
 
     fn code_cache_and_state(&self, tid: Tid) -> Option<(Rc<RefCell<CodeCache>>, State)> {
-        let th = self.threads.get(&tid);
-        debug_assert!(th.is_some_and(|th| self.processes.contains_key(&th.pid)), "thread {tid} is not known");
-        let th = th?;
+        let th = self.threads.get(&tid)?;
         let p = self.processes.get(&th.pid)?;
         Some((p.code_cache.clone(), th.state))
     }
 
     fn process_of(&self, tid: Tid) -> Option<&Process> {
-        debug_assert!(self.threads.contains_key(&tid), "thread {tid} is not known");
         self.processes.get(&self.threads.get(&tid)?.pid)
     }
 
