@@ -234,8 +234,10 @@ fn whoever_has_asked_has_an_answer_when_the_run_has_ended() {
     let base = tempfile::tempdir().unwrap();
     for round in 0..100 {
         let (wake, woken) = std::sync::mpsc::channel();
-        let queue =
-            Listener::bind(base.path(), Tool::Callgrind, 9).unwrap().start(move || drop(wake.send(()))).unwrap();
+        let queue = Listener::bind(base.path(), Tool::Callgrind, 9)
+            .unwrap()
+            .start(move || wake.send(()).unwrap_or(()))
+            .unwrap();
         let mut client = UnixStream::connect(base.path().join("grind-callgrind-9/control")).unwrap();
         client.write_all(format!("{}\n", Request::Kill.line()).as_bytes()).unwrap();
         woken.recv().unwrap();
