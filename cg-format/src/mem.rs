@@ -204,6 +204,19 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// What to say behind the error where the file, called `name`, is probably another one. `of_objects`: what reads the profile of
+    /// the objects, which lies beside it.
+    #[must_use]
+    pub fn hint<'a>(&self, name: &str, of_objects: &'a str) -> &'a str {
+        match self {
+            Self::Line { number: 1, .. } if name.ends_with(".data") => of_objects,
+            Self::Line { number: 1, .. } => " (this is none of `grind --objects=yes`, which are called mem.out.PID)",
+            _ => "",
+        }
+    }
+}
+
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -30,15 +30,7 @@ pub(crate) fn read(file: &OsStr, renamed: Option<&Substitution>, redact: bool) -
     let opened = input::open_profile(file, &Arc::default());
     let opened = opened.map_err(|why| anyhow!("--mem: cannot open {name}: {why}"))?;
     let mut mem = Mem::read(&mut BufReader::new(opened)).map_err(|why| {
-        let hint = match why {
-            cg_format::mem::Error::Line { number: 1, .. } if name.ends_with(".data") => {
-                "; this is the profile of the objects, which is a profile to make a report of"
-            }
-            cg_format::mem::Error::Line { number: 1, .. } => {
-                " (this is none of `grind --objects=yes`, which are called mem.out.PID)"
-            }
-            _ => "",
-        };
+        let hint = why.hint(&name, "; this is the profile of the objects, which is a profile to make a report of");
         anyhow!("--mem: {name}: {why}{hint}")
     })?;
     if let Some(renamed) = renamed {

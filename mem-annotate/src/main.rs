@@ -90,15 +90,7 @@ fn read(path: &OsStr, counter: &Arc<Counter>) -> anyhow::Result<Mem> {
     let name = input::name(path);
     let from = input::open_profile(path, counter).map_err(|reason| anyhow!("{name}: {reason}"))?;
     Mem::read(&mut BufReader::new(from)).map_err(|error| {
-        let hint = match error {
-            cg_format::mem::Error::Line { number: 1, .. } if name.ends_with(".data") => {
-                "; this is the profile of the objects: cg_annotate reads it"
-            }
-            cg_format::mem::Error::Line { number: 1, .. } => {
-                " (this is none of `grind --objects=yes`, which are called mem.out.PID)"
-            }
-            _ => "",
-        };
+        let hint = error.hint(&name, "; this is the profile of the objects: cg_annotate reads it");
         anyhow!("{name}: {error}{hint}")
     })
 }

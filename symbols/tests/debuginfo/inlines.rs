@@ -184,7 +184,7 @@ fn every_address_has_the_inlined_functions_that_llvm_symbolizer_says() {
 /// Programs that somebody has built with debug information, by their paths with colons between them; at most 60,000 addresses of
 /// each.
 #[test]
-#[ignore = "takes programs: INLINED_PROGRAMS=/a:/b cargo test -p grind-symbols --test debuginfo -- --ignored --nocapture inlined"]
+#[ignore = "compares programs of yours with llvm-symbolizer, minutes each; smaller ones are compared in CI: INLINED_PROGRAMS=/a:/b cargo test -p grind-symbols --test debuginfo -- --ignored --nocapture inlined"]
 fn programs_that_are_named_have_the_inlined_functions_that_llvm_symbolizer_says() {
     let programs = std::env::var("INLINED_PROGRAMS").expect("paths of programs in INLINED_PROGRAMS");
     for program in programs.split(':').map(Path::new) {
