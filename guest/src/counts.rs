@@ -51,6 +51,15 @@ impl Corrections {
         }
     }
 
+    /// Of `executed` instructions of a block, the last one has been executed, too, and has not been counted.
+    pub fn the_last_too(&mut self, block: FragmentId, executed: u16) {
+        let key = |k: u16| u64::from(block.0) << 16 | u64::from(k);
+        *self.head.entry(key(executed)).or_default() += 1;
+        if executed > 1 {
+            *self.head.entry(key(executed - 1)).or_default() -= 1;
+        }
+    }
+
     /// Those of another book, too.
     pub(crate) fn add_all(&mut self, other: &Self) {
         other.whole.iter().for_each(|(&k, &n)| *self.whole.entry(k).or_default() += n);

@@ -193,6 +193,22 @@ pub struct Interrupted {
     pub result: u64,
     /// Which call it was.
     pub nr: u64,
+    /// The fragment that counts it, and which of its instructions it is, from 1: where it began, and the one at `at` once the thread is
+    /// there.
+    pub counted_by: (FragmentId, u16),
+    /// Where it counts.
+    pub counts: CallCounts,
+}
+
+/// Where a call counts that is made once more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallCounts {
+    /// Where it is made once more: it has been taken off where it began.
+    Anew,
+    /// Where it began, since the thread's counters have changed: it is to be taken off where it is made once more.
+    Before,
+    /// The same, and the sink, which follows calls, knows: it takes it off, unless instrumentation ends before.
+    Known,
 }
 
 impl Thread {

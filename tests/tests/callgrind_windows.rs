@@ -4,19 +4,22 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use grind_tests::build::{self, Source};
 use grind_tests::calls::parse;
 use grind_tests::run::Job;
 use grind_tests::tools;
 
-fn built(dir: &Path) -> PathBuf {
-    let source = Source::open("matrix", "windows");
-    let program = dir.join("windows");
+fn built(name: &str, options: &[&str], dir: &Path) -> PathBuf {
+    let source = Source::open("matrix", name);
+    let program = dir.join([name, options.first().copied().unwrap_or("")].concat());
     let include = format!("-I{}", tools::workspace_root().join("include").display());
     let mut words: Vec<String> = vec!["gcc".into(), "-O1".into(), "-g".into(), include];
     words.extend(["-fno-optimize-sibling-calls", "-fcf-protection=none"].map(str::to_owned));
     words.extend(source.words("cc"));
+    words.extend(options.iter().map(|&word| word.to_owned()));
     words.extend(["-o".to_owned(), program.display().to_string(), source.path.display().to_string()]);
     build::compile(&words, dir);
     program
@@ -60,7 +63,7 @@ fn check(modes: &[&str], but: &[&str]) {
         return;
     }
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let program = built(dir.path());
+    let program = built("windows", &[], dir.path());
     for mode in modes {
         for more in [&[][..], &CACHES] {
             let run = |options: &[&str], pause| counts(&[more, options].concat(), &program, mode, pause, dir.path());
@@ -170,4 +173,82 @@ fn of_what_is_executed_are_those_of_who_executes_it() {
     }
     let off = run("--instr-atstart=no", &[], &[]);
     assert!(off.iter().all(|(line, all, _)| line == "executes" || *all == 0), "{off:?}");
+}
+
+/// The instructions of a function itself, in a profile of either tool with its names written out.
+fn self_cost(profile: &[u8], function: &str) -> u64 {
+    let (mut within, mut called, mut sum) = (false, false, 0);
+    for line in String::from_utf8_lossy(profile).lines() {
+        if let Some(name) = line.strip_prefix("fn=") {
+            within = name == function;
+        } else if line.starts_with(|c: char| c.is_ascii_digit()) && !std::mem::take(&mut called) && within {
+            sum += line.split(' ').nth(1).and_then(|n| n.parse::<u64>().ok()).expect("a count");
+        }
+        called |= line.starts_with("calls=");
+    }
+    sum
+}
+
+/// Keeps the processors busy until it is dropped, so that threads often go on long after they have been told to.
+struct Busy(Arc<AtomicBool>);
+
+impl Busy {
+    fn new() -> Self {
+        let done = Arc::new(AtomicBool::new(false));
+        for _ in 0..=std::thread::available_parallelism().map_or(2, usize::from) {
+            let done = done.clone();
+            std::thread::spawn(move || {
+                while !done.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        Self(done)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A thread that waits in a system call is woken by every change of what counts, and makes its call once more: by new code, if there
+/// was none or if the old has been thrown away; at once, or after the next change.
+#[test]
+fn calls_that_wait_while_windows_change_count_where_they_began() {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = |tool: &str| built("waiting", &[&format!("-D{tool}")], dir.path());
+    // Three threads, thirty windows, and four instructions.
+    let wanted = 3 * 30 * 4;
+    let of = |tool: &str, options: &[&str], program: &Path, mode: &str| -> Vec<(String, u64)> {
+        let plain: &[&str] =
+            if tool == "--tool=callgrind" { &["--compress-strings=no", "--compress-pos=no"] } else { &[] };
+        let own = [&["-q", tool][..], plain, options].concat().into_iter().map(str::to_owned);
+        let profiler: Vec<String> = tools::under_test().iter().cloned().chain(own).collect();
+        let done = Job::new([program.display().to_string(), mode.to_owned()], dir.path()).profiled(&profiler);
+        assert_eq!(done.outcome.status.code(), Some(0), "{options:?}: {}\n{}", done.outcome.show(), done.log);
+        done.raw.iter().map(|(name, raw)| (name.clone(), self_cost(raw, "waits"))).collect()
+    };
+    let [callgrind, cachegrind] = ["CALLGRIND", "CACHEGRIND"].map(program);
+    let ways: [(&str, &[&str], &Path, &str); 8] = [
+        ("--tool=callgrind", &["--instr-atstart=no"], &callgrind, "i"),
+        ("--tool=callgrind", &["--instr-atstart=no", "--cache-sim=yes"], &callgrind, "i"),
+        ("--tool=callgrind", &["--instr-atstart=no", "--tell-calls=yes"], &callgrind, "i"),
+        ("--tool=cachegrind", &["--instr-at-start=no"], &cachegrind, "i"),
+        ("--tool=cachegrind", &["--instr-at-start=no", "--hot-after=1000"], &cachegrind, "i"),
+        ("--tool=cachegrind", &["--instr-at-start=no", "--code-limit=4", "--cache-sim=yes"], &cachegrind, "i"),
+        ("--tool=cachegrind", &[], &cachegrind, "c"),
+        ("--tool=cachegrind", &["--hot-after=1000"], &cachegrind, "c"),
+    ];
+    let _busy = Busy::new();
+    for (tool, options, program, mode) in ways {
+        let found = of(tool, options, program, mode);
+        let within = |(name, _): &&(String, u64)| mode == "i" || name.contains("within");
+        let within: Vec<_> = found.iter().filter(within).map(|(_, n)| *n).collect();
+        assert_eq!(within, [wanted], "{tool} {options:?}: {found:?}");
+    }
 }

@@ -7,14 +7,17 @@
 //!
 //! Until it has begun, a signal with a handler interrupts it all the same: it would have, had it been let alone.
 //!
+//! A call counts once, where it began: whose counters have changed before it is made once more (instrumentation, a context) takes it
+//! off there. [`Interrupted`] says which one that is.
+//!
 //! What must never happen: that a call is made again which a signal with a handler has interrupted, or job control. After an
 //! ignored signal, a call with a time limit ends with EINTR all the same: made again and again, it might never end.
 
-use grind_guest::process::Interrupted;
-use grind_guest::recover::{self, CachePosition};
+use grind_guest::process::{CallCounts, Interrupted};
+use grind_guest::recover::{self, Boundary, CachePosition};
 use grind_ptrace::{Regs, Stopped};
 use grind_types::Tid;
-use grind_types::addr::CacheAddr;
+use grind_types::addr::{CacheAddr, GuestAddr};
 use nix::libc;
 
 use super::Dispatcher;
@@ -59,6 +62,68 @@ impl Dispatcher<'_> {
         if let Some(th) = self.threads.get_mut(&tid) {
             th.interrupted = Some(call);
         }
+    }
+
+    /// The counters of `tid`, which stands at `rip`, are about to change: a call that it is about to make once more counts where it began.
+    pub(super) fn call_stays_counted(&mut self, tid: Tid, rip: u64) {
+        let Some(th) = self.threads.get_mut(&tid) else { return };
+        let waits = |call: &&mut Interrupted| call.at == CacheAddr(0) || call.at.0 == rip;
+        let Some(call) = th.interrupted.as_mut().filter(waits) else { return };
+        if std::mem::replace(&mut call.counts, CallCounts::Before) == CallCounts::Anew {
+            let (block, executed) = call.counted_by;
+            self.count_last(tid, block, executed);
+        }
+    }
+
+    /// They have changed, and `tid` goes on where it stands. If calls are followed, it does not.
+    pub(super) fn call_has_counted(&mut self, tid: Tid, rip: u64) {
+        if self.follows(tid) {
+            return;
+        }
+        let Some(th) = self.threads.get_mut(&tid) else { return };
+        if let Some(call) = th.interrupted.as_mut().filter(|call| call.at.0 == rip)
+            && call.counts == CallCounts::Before
+        {
+            call.counts = CallCounts::Anew;
+            let (block, executed) = call.counted_by;
+            self.uncount_last(tid, block, executed);
+        }
+    }
+
+    /// A signal with a handler has come for `tid`, which has been brought to the boundary of an instruction. If that is before a call which it
+    /// was to make once more, it is the kernel's to say whether this signal lets that happen.
+    pub(super) fn interrupted_before(&mut self, tid: Tid, regs: &mut Regs) {
+        let Some(call) = self.threads.get_mut(&tid).and_then(|th| th.interrupted.take()) else { return };
+        if call.at != CacheAddr(0) || call.pc.0 != regs.rip {
+            return;
+        }
+        let (block, executed) = call.counted_by;
+        self.count_last(tid, block, executed);
+        regs.rip += SYSCALL_LEN;
+        (regs.rcx, regs.r11) = (regs.rip, regs.eflags);
+        (regs.rax, regs.orig_rax) = (call.result, call.nr);
+    }
+
+    /// `tid` leaves the code cache at `b`.
+    pub(super) fn call_leaves(&mut self, tid: Tid, b: &Boundary) {
+        let Some(th) = self.threads.get_mut(&tid) else { return };
+        match &mut th.interrupted {
+            Some(call) if call.at != CacheAddr(0) && b.block == call.counted_by.0 && b.executed == 0 => {
+                call.at = CacheAddr(0);
+            }
+            // It has been made since.
+            call => *call = None,
+        }
+    }
+
+    /// `tid` is about to go on with code at `pc`. Whether that begins with a call that it makes once more, and that is to be taken off.
+    pub(super) fn begins_counted(&mut self, tid: Tid, pc: GuestAddr) -> bool {
+        let follows = self.follows(tid);
+        let Some(th) = self.threads.get_mut(&tid) else { return false };
+        th.interrupted = th.interrupted.filter(|call| call.pc == pc);
+        let Some(call) = th.interrupted.as_mut().filter(|call| call.counts == CallCounts::Before) else { return false };
+        call.counts = if follows { CallCounts::Known } else { CallCounts::Anew };
+        true
     }
 
     /// The stop that is being dealt with changes nothing about that.

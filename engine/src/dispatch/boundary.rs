@@ -55,6 +55,7 @@ impl Dispatcher<'_> {
     /// Gives the guest its registers at `b`; rip becomes the original address.
     pub(super) fn at_boundary(&mut self, tid: Tid, b: &Boundary, regs: &mut Regs) {
         self.correct(tid, b, regs);
+        self.call_leaves(tid, b);
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
         regs.rip = code_cache.borrow().trans.pc_of(b.block, b.executed).0;
         for (r, word) in b.held.into_iter().flatten().zip([SlotWord::Held1, SlotWord::Held2]) {

@@ -404,6 +404,7 @@ impl Dispatcher<'_> {
         let Some(th) = self.threads.get_mut(&tid) else { return Some(t) };
         let in_place = matches!(th.state, State::InPlace { .. });
         let Some(context) = th.contexts.follow.take() else { return Some(t) };
+        self.call_stays_counted(tid, t.rip().ok()?);
         let t = self.book_to(t, context);
         if let Some(t) = &t
             && !in_place

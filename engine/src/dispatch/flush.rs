@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use grind_guest::process::{Interrupted, State};
+use grind_guest::process::{CallCounts, Interrupted, State};
 use grind_guest::recover::{self, Boundary, CachePosition};
 use grind_ptrace::{self as tracee, How, Regs, Stop, Stopped};
 use grind_types::addr::{CacheAddr, GuestAddr};
@@ -257,7 +257,14 @@ impl Dispatcher<'_> {
                 let executed = b.executed - u16::from(again.is_some());
                 self.at_boundary(tid, &Boundary { executed, ..b }, &mut regs);
                 if let Some(nr) = again {
-                    let call = Interrupted { at: CacheAddr(0), pc: GuestAddr(regs.rip), result: left.0, nr: left.1 };
+                    let call = Interrupted {
+                        at: CacheAddr(0),
+                        pc: GuestAddr(regs.rip),
+                        result: left.0,
+                        nr: left.1,
+                        counted_by: (b.block, b.executed),
+                        counts: CallCounts::Anew,
+                    };
                     self.interrupted_by_us(tid, call);
                     regs.rax = nr;
                 }
@@ -316,6 +323,14 @@ impl Dispatcher<'_> {
         };
         let pids: Vec<Pid> = self.processes.values().filter(|p| Rc::ptr_eq(&p.mm, &r.mm)).map(|p| p.pid).collect();
         let threads = self.threads_of(&r.mm);
+        for (&tid, t) in &r.waiting {
+            // What counts it is about to go, and the thread changes over afterwards.
+            if self.threads.get(&tid).is_some_and(|th| th.switch || th.contexts.follow.is_some())
+                && let Ok(rip) = t.rip()
+            {
+                self.call_stays_counted(tid, rip);
+            }
+        }
         for &tid in &threads {
             self.drain_thread(tid);
             self.collect_counters(tid);
@@ -379,17 +394,12 @@ impl Dispatcher<'_> {
         for (tid, thread) in waiting {
             let Some(state) = self.threads.get(&tid).map(|th| th.state) else { continue };
             // Its state of instrumentation, or its leader's context, may have changed before or meanwhile.
-            let begins = self.switches(tid) && self.process_of(tid).is_some_and(|p| p.counting);
             let Some(thread) = self.change_over(thread) else { continue };
             // Records may be written from now on.
             let Some(thread) = self.ready_trace(thread) else { continue };
             match state {
                 State::Guest => {
                     if let Ok(rip) = thread.rip() {
-                        let call = self.threads.get(&tid).and_then(|th| th.interrupted);
-                        if begins && call.is_some_and(|call| call.pc == GuestAddr(rip)) {
-                            self.call_has_counted(tid, GuestAddr(rip));
-                        }
                         self.enter(thread, GuestAddr(rip));
                     }
                 }

@@ -6,6 +6,7 @@
 //! otherwise. A thread that is told to stop before it has begun is taken back to where it was.
 
 use grind_fragments::fragment_table::FragmentId;
+use grind_guest::counts::Corrections;
 use grind_guest::process::State;
 use grind_layout::SlotWord;
 use grind_ptrace::{self as tracee, How, Regs, Stopped, is_sent};
@@ -106,16 +107,34 @@ impl Dispatcher<'_> {
         }
     }
 
+    /// Of the first `executed` instructions of `block`, which have been counted, the last one has not been executed.
     pub(super) fn uncount_last(&mut self, tid: Tid, block: FragmentId, executed: u16) {
+        self.correct_last(tid, block, executed, Corrections::not_the_last, [executed, executed - 1]);
+    }
+
+    /// Of the first `executed` instructions of `block`, the last one has not been counted.
+    pub(super) fn count_last(&mut self, tid: Tid, block: FragmentId, executed: u16) {
+        self.correct_last(tid, block, executed, Corrections::the_last_too, [executed - 1, executed]);
+    }
+
+    fn correct_last(
+        &mut self,
+        tid: Tid,
+        block: FragmentId,
+        executed: u16,
+        correct: fn(&mut Corrections, FragmentId, u16),
+        [counted, is]: [u16; 2],
+    ) {
         let told = self.process_of(tid).and_then(|p| p.code_cache.borrow().trans.block(block).told);
         if let Some(told) = told {
-            return self.tell_correction(tid, told, usize::from(executed), usize::from(executed) - 1);
+            return self.tell_correction(tid, told, counted.into(), is.into());
         }
         let collecting = self.collecting(tid);
         let context = self.context(tid);
-        let Some(p) = self.process_of_mut(tid) else { return };
-        if p.counting && collecting {
-            p.books.of(context).corrections.not_the_last(block, executed);
+        let Some(th) = self.threads.get(&tid) else { return };
+        let Some(p) = self.processes.get_mut(&th.pid) else { return };
+        if th.counted_slot(p.counting) == Some(th.slot) && collecting {
+            correct(&mut p.books.of(context).corrections, block, executed);
         }
     }
 }

@@ -537,6 +537,11 @@ impl Dispatcher<'_> {
 
     /// Puts `t` to the translation of `pc`, where it is then. `None`: it has gone on already.
     fn go_to(&mut self, t: Stopped, pc: GuestAddr) -> Option<(Stopped, CacheAddr)> {
+        let has_counted = self.begins_counted(t.tid(), pc);
+        let follows = self.follows(t.tid());
+        if has_counted && follows {
+            self.has_counted(t.tid(), pc);
+        }
         let call_context = self.call_context(t.tid(), pc);
         let (t, id) = self.translation(t, pc, call_context);
         let t = t?;
@@ -549,7 +554,10 @@ impl Dispatcher<'_> {
         let (code_cache, _) = self.code_cache_and_state(t.tid())?;
         let body = code_cache.borrow().trans.block(id).entry;
         if let Some(call) = self.threads.get_mut(&t.tid()).and_then(|th| th.interrupted.as_mut()) {
-            call.at = body;
+            (call.at, call.counted_by) = (body, (id, 1));
+        }
+        if has_counted && !follows {
+            self.uncount_last(t.tid(), id, 1);
         }
         t.set_rip(body.0).is_ok().then_some((t, body))
     }

@@ -211,7 +211,9 @@ impl Dispatcher<'_> {
         if t.set_sigmask(mask | ASYNCHRONOUS).is_err() {
             return;
         }
-        let Some((t, regs)) = self.step_to_boundary(t, regs) else { return };
+        self.still_interrupted(tid);
+        let Some((t, mut regs)) = self.step_to_boundary(t, regs) else { return };
+        self.interrupted_before(tid, &mut regs);
         if t.set_regs(&regs).is_ok() && t.set_sigmask(mask).is_ok() && t.set_siginfo(&info).is_ok() {
             self.set_state(tid, State::Guest);
             self.deliver(t, signal);

@@ -11,7 +11,6 @@ use grind_types::addr::GuestAddr;
 use grind_codegen::level1;
 use grind_layout::SlotWord;
 
-use super::flush::makes_again;
 use super::kinds::ASYNCHRONOUS;
 use super::{Dispatcher, ask, clientreq, contexts};
 
@@ -43,7 +42,11 @@ impl Dispatcher<'_> {
     /// another context.
     pub(super) fn change_over(&mut self, t: Stopped) -> Option<Stopped> {
         let t = if self.switches(t.tid()) { self.switch_slot(t)? } else { t };
-        self.follow_leader(t)
+        let t = self.follow_leader(t)?;
+        if let Ok(rip) = t.rip() {
+            self.call_has_counted(t.tid(), rip);
+        }
+        Some(t)
     }
 
     /// Whether a thread is to change over to the counters for the other state of instrumentation, and may.
@@ -62,14 +65,10 @@ impl Dispatcher<'_> {
             let anew =
                 state == State::Cache && self.follows(t.tid()) && !ask::about_to_stop(&code_cache.borrow(), &regs);
             if anew && self.process_of(t.tid()).is_some_and(|p| p.counting) {
-                let again = makes_again(&regs).is_some();
                 if let Some(t) = self.leave_cache(t, regs)
                     && let Some(t) = self.change_over(t)
                     && let Ok(rip) = t.rip()
                 {
-                    if again {
-                        self.has_counted(t.tid(), GuestAddr(rip));
-                    }
                     self.enter(t, GuestAddr(rip));
                 }
                 return;
@@ -109,6 +108,7 @@ impl Dispatcher<'_> {
     /// The thread is handed back unless it died.
     fn switch_slot(&mut self, t: Stopped) -> Option<Stopped> {
         let tid = t.tid();
+        self.call_stays_counted(tid, t.rip().ok()?);
         self.drain_thread(tid);
         if self.threads.get(&tid).and_then(|th| self.processes.get(&th.pid)).is_some_and(|p| !p.counting) {
             self.tell_uses(tid);

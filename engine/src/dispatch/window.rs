@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 
 use grind_ptrace::{Regs, Stopped};
 use grind_session::Notice;
-use grind_types::addr::GuestAddr;
 use grind_types::{Pid, Tid};
 
 use super::Dispatcher;
@@ -82,14 +81,6 @@ impl Dispatcher<'_> {
         let Some(t) = self.instrument(t, true) else { return };
         self.too_early.insert(tid, t);
         self.open_windows();
-    }
-
-    /// Thread `tid`, which is at `pc` and begins to be recorded, makes a system call once more that had begun before: it counts where it
-    /// began.
-    pub(super) fn call_has_counted(&mut self, tid: Tid, pc: GuestAddr) {
-        if self.follows(tid) {
-            self.has_counted(tid, pc);
-        }
     }
 
     /// Begins what has become possible or due.
