@@ -25,7 +25,7 @@ use cg_cli::{exit, input, options as cli};
 use cg_format::callgrind::Outcome;
 use clap::CommandFactory;
 
-use cg_model::{Collector, Grouping, Rules};
+use cg_model::{Collector, Rules};
 use model::Model;
 use options::Options;
 use text::Style;
@@ -58,7 +58,7 @@ fn run(options: &Options) -> anyhow::Result<u8> {
         return Ok(exit::SUCCESS);
     }
     let here = model::here();
-    let rules = Rules { grouping: Grouping::FileAndName, cycles: options.cycles(), here: here.as_deref() };
+    let rules = Rules { cycles: options.cycles(), here: here.as_deref() };
     let profile = load(&file, options.annotates() || !options.sources.is_empty(), rules)?;
     let mut model = Model::new(profile, options.inclusive());
     model.select(options.show.as_deref(), options.sort.as_deref(), options.threshold)?;

@@ -1,8 +1,8 @@
 //! What functions of a profile cost, and the calls between them, where the profile may have millions.
 //!
-//! [`Functions`] says of functions what [`crate::Model`] says of them under [`crate::Grouping::Function`], by the same rules; a test
-//! asks for that. It keeps nothing but numbers, by the numbers that names have: no text of its own, and no cost of calls, which
-//! [`Detail`] has already.
+//! A function here is one of an object with all its code, whatever file that is from; [`crate::Model`] puts functions together by file and
+//! name, as the reference's report does, with the same rules for inclusive costs and cycles. [`Functions`] keeps nothing but
+//! numbers, by the numbers that names have: no text of its own, and no cost of calls, which [`Detail`] has already.
 
 use std::collections::BTreeMap;
 

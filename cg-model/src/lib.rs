@@ -20,4 +20,4 @@ pub use cost::Cost;
 pub use detail::{CallSite, Detail, JumpSite, Row};
 pub use functions::{Between, Functions};
 pub use graph::groups;
-pub use model::{Entry, Grouping, Link, Model, ModelError, Rules, SourceCall, SourceLine, Total, UNKNOWN};
+pub use model::{Entry, Link, Model, ModelError, Rules, SourceCall, SourceLine, Total, UNKNOWN};

@@ -104,23 +104,12 @@ pub struct Model {
     pub total: Total,
     /// What each part has of that.
     pub part_totals: Vec<Cost>,
-    /// Functions, or what else [`Rules::grouping`] asks for, and then cycles.
+    /// Functions of a file, and then cycles.
     pub entries: Vec<Entry>,
     /// Calls between entries; those from and to whole cycles come last.
     pub links: Vec<Link>,
     /// Lines by file.
     pub sources: HashMap<Vec<u8>, BTreeMap<u32, SourceLine>>,
-}
-
-/// What an entry is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Grouping {
-    /// `FILE:FUNCTION`, as in the reference's report: code that was inlined from another file is an entry of its own, and
-    /// functions of one name in one known file are one whatever their object.
-    FileAndName,
-    /// A function of an object with all its code. The entry of a function has the function's number as its index; those
-    /// of cycles follow.
-    Function,
 }
 
 /// Why there is no model.
@@ -161,8 +150,6 @@ impl From<TooLarge> for ModelError {
 /// How functions are put together.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a> {
-    /// What an entry is.
-    pub grouping: Grouping,
     /// Whether cycles are found; without, inclusive costs are the reference's.
     pub cycles: bool,
     /// A folder that is left out at the beginning of files.
@@ -313,9 +300,6 @@ impl Builder<'_> {
     /// reference; the object shown is then the last one's. But functions of unknown files have nothing in common with
     /// those of the same name, or address, in other objects: they stay apart, unless the reference's numbers are wanted.
     fn add_units(&mut self, units: &[Unit]) -> Result<Vec<usize>, TooLarge> {
-        if self.rules.grouping == Grouping::Function {
-            return self.add_functions(units);
-        }
         self.homes = vec![NOWHERE; self.names.functions().len()];
         let mut finder: HashMap<(Vec<u8>, Option<Vec<u8>>), usize> = HashMap::new();
         let mut entry_of = Vec::with_capacity(units.len());
@@ -336,24 +320,6 @@ impl Builder<'_> {
             if home {
                 self.homes[unit.function.index()] = at;
             }
-            entry_of.push(at);
-        }
-        Ok(entry_of)
-    }
-
-    /// Makes an entry for every function, whether anything is known of it or not, and gives that of each unit.
-    fn add_functions(&mut self, units: &[Unit]) -> Result<Vec<usize>, TooLarge> {
-        for function in self.names.functions() {
-            let (entry, _) = self.entry(function, self.names.get(function).file);
-            self.homes.push(self.entries.len());
-            self.entries.push(entry);
-        }
-        let mut entry_of = Vec::with_capacity(units.len());
-        for unit in units {
-            let at = unit.function.index();
-            self.entries[at].own.add_cost(&unit.cost)?;
-            self.entries[at].inclusive.add_cost(&unit.cost)?;
-            self.entries[at].rows |= unit.rows;
             entry_of.push(at);
         }
         Ok(entry_of)

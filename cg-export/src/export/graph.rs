@@ -4,7 +4,7 @@
 //! needs: groups of functions that reach each other, and what callers from outside saw of each member.
 
 use cg_format::callgrind::{Call, PartEnd, PartHeader, Place, Position, Sink};
-use cg_model::{Collector, Cost, Grouping, Model, ModelError, Rules};
+use cg_model::{Cost, Detail, Functions, ModelError};
 
 use crate::load::{Input, add};
 
@@ -33,12 +33,16 @@ impl Graph {
     pub(crate) fn new(input: &Input) -> Result<Self, ModelError> {
         let count = input.names.functions().len();
         let width = input.events.len();
-        let model = model(input)?;
-        let full = |cost: &Cost| (0..width).map(|event| cost.value(event)).collect::<Vec<i64>>();
-        // The entry of a function has its number.
-        let functions = &model.entries[..count];
-        let own = functions.iter().map(|entry| full(&entry.own)).collect();
-        let inclusive = functions.iter().map(|entry| full(&entry.inclusive)).collect();
+        let functions = functions(input)?;
+        let table = |of: &dyn Fn(usize) -> Vec<i64>| {
+            let mut table = vec![vec![0; width]; count];
+            for event in 0..width {
+                table.iter_mut().zip(of(event)).for_each(|(costs, cost)| costs[event] = cost);
+            }
+            table
+        };
+        let own = table(&|event| functions.own(event).collect());
+        let inclusive = table(&|event| functions.inclusive(event).collect());
         let ends = input.arcs.iter().map(|arc| (arc.caller.index(), arc.callee.index()));
         let group = cg_model::groups(count, ends.clone());
         let mut members = vec![Vec::new(); group.iter().max().map_or(0, |last| last + 1)];
@@ -55,20 +59,22 @@ impl Graph {
     }
 }
 
-fn model(input: &Input) -> Result<Model, ModelError> {
+/// What functions cost, by their numbers.
+fn functions(input: &Input) -> Result<Functions, ModelError> {
     let header = PartHeader { events: input.events.clone(), ..PartHeader::default() };
-    let mut collector = Collector::new(false);
-    collector.part(&header);
+    let (mut detail, mut sum) = (Detail::default(), Cost::default());
+    detail.part(&header);
     for row in &input.rows {
         let place = Place { addr: 0, line: row.line };
-        collector.row(row.function, Position { place, file: row.file }, &row.costs)?;
+        sum.add(&row.costs)?;
+        detail.row(row.function, Position { place, file: row.file }, &row.costs)?;
     }
     for arc in &input.arcs {
         let at = Position { place: Place::default(), file: input.names.get(arc.caller).file };
         let call = Call { callee: arc.callee, target: Place::default(), count: arc.count };
-        collector.call(arc.caller, at, &call, &arc.costs)?;
+        detail.call(arc.caller, at, &call, &arc.costs)?;
     }
+    detail.finish()?;
     let parts = vec![PartEnd { header: Box::new(header), summary: None, totals: None }];
-    let rules = Rules { grouping: Grouping::Function, cycles: true, here: None };
-    Model::new(input.name.clone(), input.header.clone(), parts, &input.names, collector, rules)
+    Functions::new(input.name.clone(), input.header.clone(), parts, &[sum], &input.names, &detail)
 }
