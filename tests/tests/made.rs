@@ -69,7 +69,7 @@ fn code_has_the_name_that_it_had_when_it_ran() {
     let dir = tempfile::tempdir().expect("a folder");
     let maker = dir.path().join("maker");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/made/maker.c");
-    let words = ["gcc", "-O1", "-w", "-o"].map(str::to_owned).into_iter();
+    let words = ["gcc", "-O1", "-w", "-pthread", "-o"].map(str::to_owned).into_iter();
     compile(&words.chain([&maker, &source].map(|p| p.display().to_string())).collect::<Vec<_>>(), dir.path());
     let each = |times: u64| 2 * times + 2;
     let expected = |line: &str, second: u64| {
@@ -77,11 +77,11 @@ fn code_has_the_name_that_it_had_when_it_ran() {
     };
     let tools: [&[&str]; 3] = [&[], &["--tool=callgrind"], &["--tool=callgrind", "--tell-calls=yes"]];
     for options in tools {
-        for words in [&["map"][..], &["map", "shared"], &["gdb"]] {
+        for words in [&["map"][..], &["map", "shared"], &["map", "thread"], &["gdb"], &["gdb", "thread"]] {
             let found = made(&maker, options, words, dir.path());
             assert_eq!(found, [expected("???", 3), expected("???", 4)], "{options:?} {words:?}: parent and child");
         }
-        for words in [&["dump"][..], &["dump", "shared"]] {
+        for words in [&["dump"][..], &["dump", "shared"], &["dump", "thread"]] {
             let found = made(&maker, options, words, dir.path());
             assert_eq!(found, [expected("made.x", 3)], "{options:?} {words:?}");
         }

@@ -17,8 +17,9 @@ mod perf_map;
 mod spans;
 
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -172,7 +173,7 @@ impl Process {
     fn look(&mut self, pid: Pid, modules: &[Module], number: u32) -> bool {
         self.find_dumps(modules);
         if self.memory.is_none() {
-            self.memory = File::open(format!("/proc/{pid}/mem")).ok().map(Arc::new);
+            self.memory = File::open(shown(pid).join("mem")).ok().map(Arc::new);
         }
         if let Some(memory) = &self.memory {
             self.lists.look(memory, modules, number.into());
@@ -218,7 +219,7 @@ impl Process {
             return;
         }
         let inner = *self.inner.get_or_insert_with(|| inner(pid).unwrap_or(pid.0));
-        if let Ok(root) = File::open(format!("/proc/{pid}/root")) {
+        if let Ok(root) = File::open(shown(pid).join("root")) {
             self.root = Some(Arc::new(root));
         }
         let Some(root) = &self.root else { return };
@@ -272,9 +273,20 @@ impl Process {
     }
 }
 
+/// Where `/proc` shows the memory and the folders of a process: not by its first thread if that has ended, while others go on.
+fn shown(pid: Pid) -> PathBuf {
+    let process = PathBuf::from(format!("/proc/{pid}"));
+    let has = |path: &PathBuf| fs::read_link(path.join("root")).is_ok();
+    if has(&process) {
+        return process;
+    }
+    let tasks = fs::read_dir(process.join("task")).into_iter().flatten().flatten().map(|task| task.path());
+    tasks.filter(has).next().unwrap_or(process)
+}
+
 /// What a process is called where it runs.
 fn inner(pid: Pid) -> Option<i32> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
     ids.split_whitespace().last()?.parse().ok()
 }

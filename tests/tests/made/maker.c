@@ -1,7 +1,9 @@
 // Makes code, runs it, puts other code in its place, and says what each is called: argv[1] says how. Each piece of code counts a
-// register down: it executes twice as many instructions as that, and two more.
+// register down: it executes twice as many instructions as that, and two more. With `thread` a second thread does that, when the first
+// one has ended.
 #define _GNU_SOURCE
 #include <elf.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -85,7 +87,7 @@ static void make(unsigned char *at, const char *name, uint32_t times) {
     ((void (*)(void))at)();
 }
 
-int main(int argc, char **argv) {
+static int makes(char **argv, int shared) {
     char path[64];
     mode = argv[1];
     void *marker = 0;
@@ -101,7 +103,6 @@ int main(int argc, char **argv) {
         marker = mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(dump), 0);
         if (marker == MAP_FAILED) return 2;
     }
-    int shared = argc > 2 ? MAP_SHARED : MAP_PRIVATE;
     unsigned char *code = mmap(0, 8192, PROT_READ | PROT_WRITE | PROT_EXEC, shared | MAP_ANONYMOUS, -1, 0);
     make(code, "first", 1000);
     make(code + 2048, "beside", 30);
@@ -129,4 +130,22 @@ int main(int argc, char **argv) {
     if (map) fclose(map), unlink(path);
     if (dump) fclose(dump), unlink(path);
     return 0;
+}
+
+static char **words;
+
+static void *alone(void *first) {
+    pthread_join(*(pthread_t *)first, 0);
+    // It can be waited for before the kernel shows it as ended.
+    usleep(20000);
+    exit(makes(words, MAP_PRIVATE));
+}
+
+int main(int argc, char **argv) {
+    static pthread_t first, other;
+    words = argv;
+    if (argc < 3 || strcmp(argv[2], "thread")) return makes(argv, argc > 2 ? MAP_SHARED : MAP_PRIVATE);
+    first = pthread_self();
+    if (pthread_create(&other, 0, alone, &first)) return 3;
+    pthread_exit(0);
 }
