@@ -280,8 +280,8 @@ fn shown(pid: Pid) -> PathBuf {
     if has(&process) {
         return process;
     }
-    let tasks = fs::read_dir(process.join("task")).into_iter().flatten().flatten().map(|task| task.path());
-    tasks.filter(has).next().unwrap_or(process)
+    let mut tasks = fs::read_dir(process.join("task")).into_iter().flatten().flatten().map(|task| task.path());
+    tasks.find(has).unwrap_or(process)
 }
 
 /// What a process is called where it runs.
