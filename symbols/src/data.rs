@@ -113,7 +113,7 @@ impl Object {
         let mut read = |image: &Image, symbols: &str, strings: &str, shift: u64| {
             let load = |name: &str| {
                 image.data(name).unwrap_or_else(|problem| {
-                    self.warn(problem);
+                    self.warn(&problem);
                     None
                 })
             };

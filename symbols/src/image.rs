@@ -17,6 +17,7 @@ use std::{
 use object::{CompressedData, CompressionFormat};
 use ruzstd::decoding::FrameDecoder;
 
+use super::problems::Problems;
 use super::{OpenFile, Svma};
 
 const PAGE: u64 = 4096;
@@ -111,7 +112,7 @@ pub(super) struct Image {
     segments: Vec<Segment>,
     sections: Vec<Section>,
     notes: Vec<(u64, u64)>,
-    warnings: Vec<String>,
+    warnings: Problems,
     /// The bytes that compressed sections have claimed to be.
     expanded: AtomicU64,
 }
@@ -175,14 +176,14 @@ impl Image {
             segments: Vec::new(),
             sections: Vec::new(),
             notes: Vec::new(),
-            warnings: Vec::new(),
+            warnings: Problems::default(),
             expanded: AtomicU64::new(0),
         };
         if image.parse_segments(&header).is_none() {
-            image.warnings.push("program headers are broken: no addresses".to_owned());
+            image.warnings.push("program headers are broken: no addresses");
         }
         if image.parse_sections(&header).is_none() {
-            image.warnings.push("section headers are broken: no names".to_owned());
+            image.warnings.push("section headers are broken: no names");
         }
         Ok(image)
     }
@@ -261,7 +262,7 @@ impl Image {
         Some(())
     }
 
-    pub(super) fn warnings(&self) -> &[String] {
+    pub(super) fn warnings(&self) -> &Problems {
         &self.warnings
     }
 

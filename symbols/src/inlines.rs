@@ -26,6 +26,7 @@ use gimli::{
 use super::image::Image;
 use super::lines::{Coverage, DwarfSections, Home, Reader, Slice, coverage, file_name};
 use super::names::{Interner, Name, NameId, sanitised};
+use super::problems::Problems;
 use super::{InlineFrame, Svma};
 
 /// No honest file comes near this limit.
@@ -44,7 +45,7 @@ pub(super) struct Found {
     /// For each asked address the number of its innermost frame, from 1; 0: nothing is inlined there.
     pub(super) innermost: Vec<u32>,
     /// What was wrong with the sections.
-    pub(super) problems: Vec<String>,
+    pub(super) problems: Problems,
 }
 
 /// The innermost inlined function of each of the sorted `addresses`. `shown` says how a name of the file is shown.
@@ -56,7 +57,7 @@ pub(super) fn resolve(
     functions: &mut Interner,
     files: &mut Interner,
 ) -> Found {
-    let mut problems = Vec::new();
+    let mut problems = Problems::default();
     let reader = Reader { sections, home };
     let size = reader.contents(SectionId::DebugInfo, &mut problems).len() as u64;
     let frames = Frames {
@@ -115,12 +116,12 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn units(&mut self, dwarf: &Dwarf<Slice<'_>>, problems: &mut Vec<String>) {
+    fn units(&mut self, dwarf: &Dwarf<Slice<'_>>, problems: &mut Problems) {
         let mut names = Names::new(dwarf);
         let mut headers = dwarf.units();
         while let Ok(Some(header)) = headers.next() {
             if self.started.elapsed() > MAX_TIME {
-                problems.push("reading .debug_info takes too long, inlined functions are left out".to_owned());
+                problems.push("reading .debug_info takes too long, inlined functions are left out");
                 return;
             }
             let Ok(unit) = dwarf.unit(header) else { continue };
@@ -136,7 +137,7 @@ impl Search<'_> {
                 _ => self.frames.unit(&mut names, &unit).map_err(|e| e.to_string()),
             };
             if let Err(problem) = read {
-                problems.push(format!("a unit in .debug_info: {problem}"));
+                problems.push(format_args!("a unit in .debug_info: {problem}"));
             }
         }
     }

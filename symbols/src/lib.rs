@@ -26,6 +26,7 @@ mod lines;
 mod locate;
 mod names;
 mod open_file;
+mod problems;
 mod program;
 mod symbols;
 
@@ -42,6 +43,7 @@ use lines::{DwarfSections, Home};
 use names::Interner;
 pub use names::{Name, NameId, sanitised};
 pub use open_file::OpenFile;
+use problems::Problems;
 use symbols::SymbolTable;
 
 /// A link-time address ("stated virtual memory address"), as written in the file's own headers and tables.
@@ -171,7 +173,7 @@ pub struct Object {
     debug: OnceLock<Option<Image>>,
     symbols: OnceLock<SymbolTable>,
     dwarf: DwarfSections,
-    warnings: Mutex<Vec<String>>,
+    warnings: Mutex<Problems>,
 }
 
 impl Object {
@@ -206,7 +208,7 @@ impl Object {
             debug: OnceLock::new(),
             symbols: OnceLock::new(),
             dwarf: DwarfSections::default(),
-            warnings: Mutex::new(Vec::new()),
+            warnings: Mutex::default(),
         };
         match image {
             Ok(image) => {
@@ -214,7 +216,7 @@ impl Object {
                 Object { image: Some(image), ..object }
             }
             Err(cause) => {
-                object.warn(cause);
+                object.warn(&cause);
                 object
             }
         }
@@ -222,22 +224,18 @@ impl Object {
 
     /// What went wrong so far, one message each, for a verbose log. Grows as tables are read.
     pub fn warnings(&self) -> Vec<String> {
-        self.warnings.lock().map(|w| w.clone()).unwrap_or_default()
+        self.warnings.lock().map(|w| w.as_slice().to_vec()).unwrap_or_default()
     }
 
-    fn warn(&self, what: String) {
-        /// A hostile file can be wrong in millions of places; the log needs the first few.
-        const MAX_WARNINGS: usize = 50;
-        if let Ok(mut warnings) = self.warnings.lock()
-            && warnings.len() < MAX_WARNINGS
-        {
-            warnings.push(format!("{}: {what}", self.name));
+    fn warn(&self, what: &str) {
+        if let Ok(mut warnings) = self.warnings.lock() {
+            warnings.push(format_args!("{}: {what}", self.name));
         }
     }
 
-    fn warn_all(&self, what: impl IntoIterator<Item = impl ToString>) {
-        for w in what {
-            self.warn(w.to_string());
+    fn warn_all(&self, what: &Problems) {
+        if let Ok(mut warnings) = self.warnings.lock() {
+            warnings.extend(&format!("{}: ", self.name), what);
         }
     }
 
@@ -355,11 +353,11 @@ impl Object {
                 Home::of(image, self.folder.as_deref(), &self.options.debug_roots, || self.debug_image())
         {
             let executable = image.executable_ranges();
-            self.warn_all(lines::resolve(&self.dwarf, &home, &executable, addresses, &mut places, &mut files));
+            self.warn_all(&lines::resolve(&self.dwarf, &home, &executable, addresses, &mut places, &mut files));
             if self.options.inlined != Inlined::Hidden {
                 let shown = |raw: &[u8]| self.shown(raw);
                 let found = inlines::resolve(&self.dwarf, &home, addresses, &shown, &mut functions, &mut files);
-                self.warn_all(found.problems);
+                self.warn_all(&found.problems);
                 places.iter_mut().zip(found.innermost).for_each(|(place, frame)| place.inlined = frame);
                 inlining = found.frames;
             }
@@ -404,7 +402,7 @@ impl Object {
             && let Some(home) =
                 Home::of(image, self.folder.as_deref(), &self.options.debug_roots, || self.debug_image())
         {
-            self.warn_all(lines::prepare(&self.dwarf, &home));
+            self.warn_all(&lines::prepare(&self.dwarf, &home));
         }
     }
 
@@ -417,7 +415,7 @@ impl Object {
                 name
             }
             None => {
-                self.warn("names are too long in all, some are left out".to_owned());
+                self.warn("names are too long in all, some are left out");
                 Arc::from(&b"???"[..])
             }
         }
@@ -441,7 +439,7 @@ impl Object {
             .get_or_init(|| {
                 let image = self.image.as_ref()?;
                 let found = locate::debug_file(image, self.folder.as_deref(), &self.options.debug_roots);
-                self.warn_all(found.warnings);
+                self.warn_all(&found.warnings);
                 found.image
             })
             .as_ref()
@@ -451,7 +449,7 @@ impl Object {
         self.symbols.get_or_init(|| {
             let Some(image) = &self.image else { return SymbolTable::default() };
             let (table, problems) = symbols::load(image, || self.debug_image());
-            self.warn_all(problems);
+            self.warn_all(&problems);
             table
         })
     }

@@ -33,6 +33,7 @@ use gimli::{
     LineProgramHeader, LittleEndian, SectionId, Unit,
 };
 
+use super::problems::Problems;
 use super::{
     Place, Svma,
     image::Image,
@@ -112,7 +113,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn contents(&self, id: SectionId, problems: &mut Vec<String>) -> &'a [u8] {
+    pub(super) fn contents(&self, id: SectionId, problems: &mut Problems) -> &'a [u8] {
         let Some(at) = SECTIONS.iter().position(|s| *s == id) else { return &[] };
         self.sections.contents[at].get_or_init(|| match self.home.image.data(id.name()) {
             Ok(data) => data.unwrap_or_default(),
@@ -123,13 +124,13 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn alternate_strings(&self, problems: &mut Vec<String>) -> &'a [u8] {
+    fn alternate_strings(&self, problems: &mut Problems) -> &'a [u8] {
         self.sections.alternate_strings.get_or_init(|| {
             if !self.home.image.has_data(".gnu_debugaltlink") {
                 return Vec::new();
             }
             let found = locate::alternate_file(self.home.image, self.home.folder, self.home.roots);
-            problems.extend(found.warnings);
+            problems.extend("", &found.warnings);
             match found.image.map(|i| i.data(".debug_str")) {
                 Some(Ok(data)) => data.unwrap_or_default(),
                 Some(Err(problem)) => {
@@ -142,7 +143,7 @@ impl<'a> Reader<'a> {
     }
 
     /// All sections, and those of the shared file that say what functions are called.
-    pub(super) fn dwarf_with_alternate(&self, problems: &mut Vec<String>) -> Dwarf<Slice<'a>> {
+    pub(super) fn dwarf_with_alternate(&self, problems: &mut Problems) -> Dwarf<Slice<'a>> {
         let mut dwarf = self.dwarf(problems);
         let [info, abbreviations] = self.sections.alternate_entries.get_or_init(|| {
             if !self.home.image.has_data(".gnu_debugaltlink") {
@@ -163,7 +164,7 @@ impl<'a> Reader<'a> {
         dwarf
     }
 
-    fn dwarf(&self, problems: &mut Vec<String>) -> Dwarf<Slice<'a>> {
+    fn dwarf(&self, problems: &mut Problems) -> Dwarf<Slice<'a>> {
         let slice = |data| EndianSlice::new(data, LittleEndian);
         let load = |id| Ok::<_, gimli::Error>(slice(self.contents(id, problems)));
         let mut dwarf = Dwarf::load(load).unwrap_or_default();
@@ -175,8 +176,8 @@ impl<'a> Reader<'a> {
 }
 
 /// Reads, now, the sections that [`resolve`] is going to ask for; gives back what was wrong with them.
-pub(super) fn prepare(sections: &DwarfSections, home: &Home<'_>) -> Vec<String> {
-    let mut problems = Vec::new();
+pub(super) fn prepare(sections: &DwarfSections, home: &Home<'_>) -> Problems {
+    let mut problems = Problems::default();
     if !home.has_lines() {
         return problems;
     }
@@ -197,8 +198,8 @@ pub(super) fn resolve(
     addresses: &[Svma],
     places: &mut [Place],
     files: &mut Interner,
-) -> Vec<String> {
-    let mut problems = Vec::new();
+) -> Problems {
+    let mut problems = Problems::default();
     if addresses.is_empty() || !home.has_lines() {
         return problems;
     }
@@ -218,7 +219,7 @@ fn without_units(
     addresses: &[Svma],
     places: &mut [Place],
     files: &mut Interner,
-    problems: &mut Vec<String>,
+    problems: &mut Problems,
 ) -> Option<()> {
     let lines = reader.contents(SectionId::DebugLine, problems);
     let strings =
@@ -319,7 +320,7 @@ fn with_units(
     addresses: &[Svma],
     places: &mut [Place],
     files: &mut Interner,
-    problems: &mut Vec<String>,
+    problems: &mut Problems,
 ) {
     let dwarf = reader.dwarf(problems);
     let mut run = Run::new(addresses, executable, reader.home.shift);
@@ -340,21 +341,21 @@ fn with_units(
     let mut headers = dwarf.units();
     loop {
         if effort == 0 {
-            problems.push("units of .debug_info share more than is reasonable, the rest is left out".to_owned());
+            problems.push("units of .debug_info share more than is reasonable, the rest is left out");
             break;
         }
         let header = match headers.next() {
             Ok(Some(header)) => header,
             Ok(None) => break,
             Err(e) => {
-                problems.push(format!("section .debug_info: {e}"));
+                problems.push(format_args!("section .debug_info: {e}"));
                 break;
             }
         };
         let unit = match tables.unit(&dwarf, header) {
             Ok(unit) => unit,
             Err(e) => {
-                problems.push(format!("a unit in .debug_info: {e}"));
+                problems.push(format_args!("a unit in .debug_info: {e}"));
                 continue;
             }
         };
@@ -484,7 +485,7 @@ struct Units<'a> {
 }
 
 impl<'a> Units<'a> {
-    fn run(&mut self, mut unit: Unit<Slice<'a>>, run: &mut Run<'_>, problems: &mut Vec<String>) {
+    fn run(&mut self, mut unit: Unit<Slice<'a>>, run: &mut Run<'_>, problems: &mut Problems) {
         let Some(program) = unit.line_program.take() else { return };
         let header = program.header();
         let DebugLineOffset(offset) = header.offset();
@@ -493,13 +494,13 @@ impl<'a> Units<'a> {
         }
         let size = header.raw_program_buf().len() as u64 + header.header_length() as u64;
         let Some(budget) = self.budget.checked_sub(size) else {
-            problems.push("line programs overlap, some are left out".to_owned());
+            problems.push("line programs overlap, some are left out");
             return;
         };
         self.budget = budget;
         let index = self.run.len() as u32;
         if Program::of(header).run(&mut self.steps, |row| run.row(row, index)).is_none() {
-            problems.push(format!("line program at {offset:#x} is broken"));
+            problems.push(format_args!("line program at {offset:#x} is broken"));
         }
         self.run.push(RunUnit { table: FileTable { program, directory: unit.comp_dir }, unit });
     }
@@ -572,14 +573,14 @@ mod tests {
         let sections = DwarfSections::default();
         let reader = Reader { sections: &sections, home: &home };
         [false, true].map(|units| {
-            let (mut files, mut problems) = (Interner::new(), Vec::new());
+            let (mut files, mut problems) = (Interner::new(), Problems::default());
             let mut places = vec![Place::default(); addresses.len()];
             if units {
                 with_units(&reader, &executable, &addresses, &mut places, &mut files, &mut problems);
             } else {
                 without_units(&reader, &executable, &addresses, &mut places, &mut files, &mut problems)?;
             }
-            assert_eq!(problems, [""; 0]);
+            assert_eq!(problems.as_slice(), [""; 0]);
             let files = files.into_names();
             Some(places.iter().map(|p| (files[p.file.index()].to_vec(), p.line)).collect())
         })

@@ -17,16 +17,17 @@ use std::{
 };
 
 use super::image::{Image, string_at, u32_at};
+use super::problems::Problems;
 
 /// What a search brought.
 pub(super) struct Found {
     pub(super) image: Option<Image>,
-    pub(super) warnings: Vec<String>,
+    pub(super) warnings: Problems,
 }
 
 /// The separate debug file of `image`, whose own file is in `folder`.
 pub(super) fn debug_file(image: &Image, folder: Option<&Path>, roots: &[PathBuf]) -> Found {
-    let mut warnings = Vec::new();
+    let mut warnings = Problems::default();
     let id = image.build_id();
     if let Some(found) = by_build_id(&id, roots, &mut warnings) {
         return Found { image: Some(found), warnings };
@@ -41,14 +42,14 @@ pub(super) fn debug_file(image: &Image, folder: Option<&Path>, roots: &[PathBuf]
 
 /// The file that several debug files share (`.gnu_debugaltlink` of `image`); relative names refer to `image`'s folder.
 pub(super) fn alternate_file(image: &Image, folder: Option<&Path>, roots: &[PathBuf]) -> Found {
-    let mut warnings = Vec::new();
+    let mut warnings = Problems::default();
     let link = image.data(".gnu_debugaltlink").unwrap_or_else(|e| {
         warnings.push(e);
         None
     });
     let Some(link) = link else { return Found { image: None, warnings } };
     let Some(name) = string_at(&link, 0) else {
-        warnings.push("broken .gnu_debugaltlink".to_owned());
+        warnings.push("broken .gnu_debugaltlink");
         return Found { image: None, warnings };
     };
     let id = &link[name.len() + 1..];
@@ -76,11 +77,11 @@ pub(super) fn alternate_file(image: &Image, folder: Option<&Path>, roots: &[Path
     if let Some(image) = by_build_id(id, roots, &mut warnings) {
         return Found { image: Some(image), warnings };
     }
-    warnings.push(format!("shared debug file {} not found", path.display()));
+    warnings.push(format_args!("shared debug file {} not found", path.display()));
     Found { image: None, warnings }
 }
 
-fn by_build_id(id: &[u8], roots: &[PathBuf], warnings: &mut Vec<String>) -> Option<Image> {
+fn by_build_id(id: &[u8], roots: &[PathBuf], warnings: &mut Problems) -> Option<Image> {
     // One byte for the folder and one for the file are the least that can be a path.
     const MAX_ID: usize = 64;
     if id.len() < 2 || id.len() > MAX_ID {
@@ -97,24 +98,18 @@ fn by_build_id(id: &[u8], roots: &[PathBuf], warnings: &mut Vec<String>) -> Opti
         if image.build_id() == id {
             return Some(image);
         }
-        warnings.push(format!("{} has another build id, ignored", path.display()));
+        warnings.push(format_args!("{} has another build id, ignored", path.display()));
     }
     None
 }
 
-fn by_link(
-    link: &[u8],
-    id: &[u8],
-    folder: Option<&Path>,
-    roots: &[PathBuf],
-    warnings: &mut Vec<String>,
-) -> Option<Image> {
+fn by_link(link: &[u8], id: &[u8], folder: Option<&Path>, roots: &[PathBuf], warnings: &mut Problems) -> Option<Image> {
     let parsed = string_at(link, 0).and_then(|name| {
         let crc = u32_at(link, (name.len() + 1).next_multiple_of(4))?;
         (!name.is_empty() && !name.contains(&b'/')).then(|| (OsStr::from_bytes(name), crc))
     });
     let Some((name, crc)) = parsed else {
-        warnings.push("broken .gnu_debuglink, ignored".to_owned());
+        warnings.push("broken .gnu_debuglink, ignored");
         return None;
     };
     let folder = folder?;
@@ -138,9 +133,9 @@ fn by_link(
         if same {
             return Some(image);
         }
-        warnings.push(format!("{} does not belong to this file, ignored", path.display()));
+        warnings.push(format_args!("{} does not belong to this file, ignored", path.display()));
     }
-    warnings.push(format!("debug file {} not found", Path::new(name).display()));
+    warnings.push(format_args!("debug file {} not found", Path::new(name).display()));
     None
 }
 

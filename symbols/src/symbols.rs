@@ -20,6 +20,7 @@ use std::{
 };
 
 use super::image::{Image, string_at, u32_at, u64_at};
+use super::problems::Problems;
 
 /// One disjoint range and the name shown for it.
 #[derive(Clone, Copy, Debug)]
@@ -124,13 +125,13 @@ pub(super) fn is_below_main(name: &[u8]) -> bool {
 }
 
 /// The symbols of `image`; `debug` gives its separate debug file and is called only if needed.
-pub(super) fn load<'a>(image: &'a Image, debug: impl Fn() -> Option<&'a Image>) -> (SymbolTable, Vec<String>) {
+pub(super) fn load<'a>(image: &'a Image, debug: impl Fn() -> Option<&'a Image>) -> (SymbolTable, Problems) {
     let mut loader = Loader {
         executable: image.executable_ranges(),
         plt: image.section(".plt").map_or((0, 0), |s| (s.address, s.address.saturating_add(s.size))),
         ranges: Vec::new(),
         strings: Strings::default(),
-        problems: Vec::new(),
+        problems: Problems::default(),
     };
     let main_text = image.section(".text").map(|s| s.address);
     let mut any_symtab = true;
@@ -153,7 +154,7 @@ pub(super) fn load<'a>(image: &'a Image, debug: impl Fn() -> Option<&'a Image>) 
     let Loader { ranges, strings, mut problems, .. } = loader;
     let (ranges, complete) = disjoint(ranges, &strings);
     if !complete {
-        problems.push("symbols overlap beyond reason: some names are left out".to_owned());
+        problems.push("symbols overlap beyond reason: some names are left out");
     }
     (SymbolTable { ranges, strings }, problems)
 }
@@ -186,7 +187,7 @@ struct Loader {
     plt: (u64, u64),
     ranges: Vec<Range>,
     strings: Strings,
-    problems: Vec<String>,
+    problems: Problems,
 }
 
 impl Loader {
