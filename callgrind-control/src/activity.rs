@@ -71,14 +71,16 @@ pub struct ActiveFunction {
 
 impl ActivityRequest {
     pub(crate) fn words(&self) -> String {
-        format!("{} {} {} {}", self.since, self.limit, self.by, escaped(&self.text))
+        // (No event has a blank in its name.)
+        let by = escaped(&self.by).replace(' ', "");
+        format!("{} {} {by} {}", self.since, self.limit, escaped(&self.text))
     }
 
     pub(crate) fn parse(words: &str) -> Option<Self> {
         let mut words = words.splitn(4, ' ');
         let since = words.next()?.parse().ok()?;
         let limit = words.next()?.parse().ok()?;
-        let by = words.next()?.to_owned();
+        let by = plain(words.next()?);
         Some(Self { since, limit, by, text: plain(words.next()?) })
     }
 }

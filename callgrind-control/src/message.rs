@@ -221,6 +221,7 @@ mod tests {
             Request::Kill,
             Request::Detach,
             Request::Functions(ActivityRequest::default()),
+            Request::Functions(ActivityRequest { by: "\r\\\n".into(), ..ActivityRequest::default() }),
             Request::Functions(ActivityRequest { since: 7, limit: 20, by: "DLmr".into(), text: "a b\\\n::c ".into() }),
         ] {
             let line = request.line();
