@@ -42,7 +42,7 @@ struct Start(String);
 impl Write for Start {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let room = LONGEST - self.0.len();
-        let end = text.floor_char_boundary(room);
+        let end = (0..=room.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
         self.0.push_str(&text[..end]);
         if end < text.len() { Err(fmt::Error) } else { Ok(()) }
     }
