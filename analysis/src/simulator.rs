@@ -16,6 +16,7 @@ use cg_format::mem::streams::Access;
 use cg_sim::beyond::{Answer, Ask, Request};
 use cg_sim::{Beyond, Geometries, LastLevel, Levels};
 use grind_trace::every::Told;
+use grind_trace::operands;
 use grind_trace::{CONTEXT_SITE, Done, Sink, Site, SiteKind, SpaceId, Special, Target, object_words};
 use grind_types::addr::GuestAddr;
 use grind_types::fault;
@@ -466,12 +467,12 @@ impl Process {
                     tally[1] += u64::from(last_level(hot.addr, hot.size, false));
                 }
                 HotKind::Access => {
-                    let ([low, high], after) = operands.split_first_chunk()?;
+                    let (addr, after) = operands::number(operands)?;
                     rest = after;
-                    let missed = last_level(word(*low, *high), hot.size, true);
+                    let missed = last_level(addr, hot.size, true);
                     tally[0] += 1;
                     tally[1] += u64::from(missed);
-                    book(word(*low, *high), hot.size, missed);
+                    book(addr, hot.size, missed);
                 }
                 HotKind::Branch => {
                     rest = operands;
@@ -482,10 +483,11 @@ impl Process {
                     let (record, after) = rest.split_at_checked(kind.words())?;
                     rest = after;
                     if let SiteKind::Sized { .. } = kind {
-                        let missed = last_level(word(record[1], record[2]), record[3] as u16, true);
+                        let (addr, size) = (operands::joined(record[1], record[2]), record[3] as u16);
+                        let missed = last_level(addr, size, true);
                         tally[0] += 1;
                         tally[1] += u64::from(missed);
-                        book(word(record[1], record[2]), record[3] as u16, missed);
+                        book(addr, size, missed);
                     } else {
                         accesses(kind, record, &sites.specials, self.rare.entry(site).or_default());
                     }
@@ -528,7 +530,7 @@ fn look_ahead<'a>(tallies: &[Tally], asked: &impl Ask, sites: &Sites, records: &
             operands
         }
         (HotKind::Access, [low, high, after @ ..]) => {
-            line(word(*low, *high));
+            line(operands::joined(*low, *high));
             after
         }
         (HotKind::Access, _) => &[],
@@ -555,12 +557,6 @@ fn misses(kind: SiteKind, [l1, l2, ll]: [u64; 3]) -> EventCounts {
     }
     c
 }
-
-#[inline]
-fn word(low: u32, high: u32) -> u64 {
-    u64::from(low) | u64::from(high) << 32
-}
-
 /// Adds the accesses of an instruction that are not known in advance.
 fn accesses(kind: SiteKind, record: &[u32], specials: &[Special], counts: &mut EventCounts) {
     match kind {
@@ -571,7 +567,7 @@ fn accesses(kind: SiteKind, record: &[u32], specials: &[Special], counts: &mut E
         }
         SiteKind::Repeated { source, target, narrow, .. } => {
             let mask = if narrow { u64::from(u32::MAX) } else { u64::MAX };
-            let count = |n: usize| word(record[n], record[n + 1]) & mask;
+            let count = |n: usize| operands::joined(record[n], record[n + 1]) & mask;
             let iterations = count(1).wrapping_sub(count(7)) & mask;
             counts.dr += iterations * (u64::from(source) + u64::from(target == Target::Read));
             counts.dw += iterations * u64::from(target == Target::Write);

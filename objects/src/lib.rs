@@ -21,6 +21,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use grind_trace::objects::{Allocating, Allocator, Event};
+use grind_trace::operands::joined;
 use grind_trace::{
     ALLOCATOR_CALLED, ALLOCATOR_RETURNED, CALLED_WORDS, CARVED_WORDS, DIED_WORDS, OBJECT_CARVED, OBJECT_DIED,
     OBJECT_FREED, OBJECT_GIVEN_BACK, OBJECT_POOL_GONE, OBJECT_POOL_MOVED, OBJECT_POOL_TRIMMED, OBJECT_RESIZED,
@@ -205,26 +206,28 @@ impl Objects {
             [ALLOCATOR_CALLED, which, a, b, c, d, e, f, _, _, g, h, ref rest @ ..] => {
                 const { assert!(CALLED_WORDS == 12) };
                 let allocator = Allocator::of_word(which)?;
-                let happens = self.calling.begins(allocator, [word(a, b), word(c, d), word(e, f)], word(g, h));
+                let happens = self.calling.begins(allocator, [joined(a, b), joined(c, d), joined(e, f)], joined(g, h));
                 happens.into_iter().for_each(|event| self.happens(event));
                 Some(rest)
             }
             [ALLOCATOR_RETURNED, a, b, c, d, module, ref rest @ ..] => {
                 const { assert!(RETURNED_WORDS == 6) };
-                let happens = self.calling.returns(word(c, d), module, word(a, b));
+                let happens = self.calling.returns(joined(c, d), module, joined(a, b));
                 happens.into_iter().flatten().for_each(|event| self.happens(event));
                 Some(rest)
             }
             [OBJECT_CARVED, a, b, c, d, e, f, g, h, module, ref rest @ ..] => {
                 const { assert!(CARVED_WORDS == 10) };
-                let (site, pool) = (Site { module, addr: word(e, f) }, word(g, h));
-                self.there(site, word(c, d), |blocks, size, n, gone| blocks.carved(word(a, b), size, n, pool, gone));
+                let (site, pool) = (Site { module, addr: joined(e, f) }, joined(g, h));
+                self.there(site, joined(c, d), |blocks, size, n, gone| {
+                    blocks.carved(joined(a, b), size, n, pool, gone)
+                });
                 Some(rest)
             }
             [OBJECT_RESIZED, a, b, c, d, ref rest @ ..] => {
                 const { assert!(RESIZED_WORDS == 5) };
-                let (size, found) = (word(c, d), &mut self.found);
-                let resized = self.blocks.resized(word(a, b), size, |object, bytes| gone(found, (object, bytes)));
+                let (size, found) = (joined(c, d), &mut self.found);
+                let resized = self.blocks.resized(joined(a, b), size, |object, bytes| gone(found, (object, bytes)));
                 if let Some((object, before)) = resized {
                     let tally = &mut self.found[object as usize].1;
                     tally.bytes = tally.bytes.saturating_add(size.saturating_sub(before));
@@ -235,19 +238,19 @@ impl Objects {
             }
             [OBJECT_POOL_TRIMMED, a, b, c, d, e, f, ref rest @ ..] => {
                 const { assert!(TRIMMED_WORDS == 7) };
-                let (found, start) = (&mut self.found, word(c, d));
-                let place = start..start.saturating_add(word(e, f));
-                self.blocks.pool_trimmed(word(a, b), place, |object, bytes| gone(found, (object, bytes)));
+                let (found, start) = (&mut self.found, joined(c, d));
+                let place = start..start.saturating_add(joined(e, f));
+                self.blocks.pool_trimmed(joined(a, b), place, |object, bytes| gone(found, (object, bytes)));
                 Some(rest)
             }
             [OBJECT_POOL_MOVED, a, b, c, d, ref rest @ ..] => {
                 const { assert!(POOL_MOVED_WORDS == 5) };
-                self.blocks.pool_moved(word(a, b), word(c, d));
+                self.blocks.pool_moved(joined(a, b), joined(c, d));
                 Some(rest)
             }
             [OBJECT_DIED, a, b, how, ref rest @ ..] => {
                 const { assert!(DIED_WORDS == 4) };
-                let (address, found) = (word(a, b), &mut self.found);
+                let (address, found) = (joined(a, b), &mut self.found);
                 let gone = |object, bytes| gone(found, (object, bytes));
                 let known = match how {
                     OBJECT_FREED => self.blocks.freed(address, gone),
@@ -381,8 +384,4 @@ impl Objects {
 fn gone(found: &mut [(Object, Tally)], (object, bytes): (u32, u64)) {
     let live = &mut found[object as usize].1.live;
     *live = live.saturating_sub(bytes);
-}
-
-fn word(low: u32, high: u32) -> u64 {
-    u64::from(low) | u64::from(high) << 32
 }

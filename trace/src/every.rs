@@ -4,7 +4,7 @@
 
 pub mod repeated;
 
-use crate::{Done, SiteKind};
+use crate::{Done, SiteKind, operands};
 
 /// What a site is where every access is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub fn members(members: &[Told], first: u32, bases: &[u32], mut touch: impl FnMu
     for (told, site) in members.iter().zip(first..) {
         let Told::Member { group, done, offset, size } = *told else { return };
         let Some([low, high]) = bases.get(usize::from(group)) else { return };
-        let addr = (u64::from(*low) | u64::from(*high) << 32).wrapping_add(offset.into());
+        let addr = operands::joined(*low, *high).wrapping_add(offset.into());
         touch(Touched { site, done, addr, size });
     }
 }

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use grind_types::frames::FrameHook;
 
+use crate::operands;
+
 /// In place of a site's number: the thread is about to run a frame, by a function that has just been called. Operands, two words each:
 /// the address of the frame, that of its code object, the stack pointer, the address of the function.
 pub const FRAME_ENTERED: u32 = u32::MAX - 12;
@@ -42,7 +44,7 @@ impl FrameRecord {
             return None;
         }
         let (record, rest) = words.split_at_checked(FRAME_WORDS)?;
-        let word = |n: usize| u64::from(record[1 + 2 * n]) | u64::from(record[2 + 2 * n]) << 32;
+        let word = |n: usize| operands::joined(record[1 + 2 * n], record[2 + 2 * n]);
         let entered = first == FRAME_ENTERED;
         Some((Self { entered, frame: word(0), code: word(1), sp: word(2), pc: word(3) }, rest))
     }

@@ -9,6 +9,7 @@ pub mod every;
 pub mod follow;
 pub mod frames;
 pub mod objects;
+pub mod operands;
 mod transfer;
 
 use std::fmt;
@@ -297,14 +298,15 @@ impl LineReplaced {
     #[must_use]
     pub fn from_words(words: &[u32]) -> Option<Self> {
         let &[way, count, parts, low, high, ..] = words else { return None };
-        let line = u64::from(low) | u64::from(high) << 32;
+        let line = operands::joined(low, high);
         Some(Self { way: way & !1, count, parts, line, one_of_two: way & 1 != 0 })
     }
 
     /// The words of its record, with the site that says what it is.
     pub fn words(self, site: u32) -> [u32; Self::WORDS] {
         let way = self.way | u32::from(self.one_of_two);
-        [site, way, self.count, self.parts, self.line as u32, (self.line >> 32) as u32]
+        let [low, high] = operands::halves(self.line);
+        [site, way, self.count, self.parts, low, high]
     }
 }
 
@@ -472,7 +474,7 @@ impl Special {
     /// What an execution whose record is `words` (its site included) accesses, in program order.
     #[must_use]
     pub fn touches(&self, words: &[u32]) -> Vec<Touch> {
-        let word = |at: usize| u64::from(words[at / 4]) | u64::from(words[at / 4 + 1]) << 32;
+        let word = |at: usize| operands::joined(words[at / 4], words[at / 4 + 1]);
         let mut state = State {
             general: std::array::from_fn(|r| word(Self::GENERAL + 8 * r)),
             fs_base: word(Self::FS),

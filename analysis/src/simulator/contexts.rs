@@ -11,10 +11,11 @@ use std::collections::{HashMap, HashSet};
 use cg_sim::beyond::{Answer, Request};
 use cg_sim::context::{ContextBeyond, ContextLastLevel};
 use cg_sim::usage::Level;
+use grind_trace::operands;
 use grind_trace::{CONTEXT_SITE, CONTEXT_WORDS, LINE_LOADED, LINE_REUSED, LINE_WORDS, Site, SiteKind};
 use grind_types::Tid;
 
-use super::{BeyondFirst, Finding, Found, HotKind, Process, Sites, accesses, missed_object, misses, word};
+use super::{BeyondFirst, Finding, Found, HotKind, Process, Sites, accesses, missed_object, misses};
 use crate::contexts::Reuse;
 use crate::counts::EventCounts;
 
@@ -172,10 +173,10 @@ pub(super) fn records(p: &mut Process, sites: &Sites, tid: Tid, words: &[u32]) {
     let mut rest = words;
     while let Some((&site, operands)) = rest.split_first() {
         if site == CONTEXT_SITE {
-            let Some(([low, high], after)) = operands.split_first_chunk() else { return };
+            let Some((context, after)) = operands::number(operands) else { return };
             const { assert!(CONTEXT_WORDS == 3) };
             rest = after;
-            contexts.change(tid, word(*low, *high), std::mem::take(&mut began));
+            contexts.change(tid, context, std::mem::take(&mut began));
             continue;
         }
         began = false;
@@ -188,16 +189,15 @@ pub(super) fn records(p: &mut Process, sites: &Sites, tid: Tid, words: &[u32]) {
             }
         };
         if site == LINE_LOADED || site == LINE_REUSED {
-            let Some(([low, high, by], after)) = operands.split_first_chunk() else { return };
+            let Some((line, by, after)) = operands::number_and_word(operands) else { return };
             const { assert!(LINE_WORDS == 4) };
             rest = after;
-            let line = word(*low, *high);
             if site == LINE_LOADED {
                 own.owners.insert(line, context);
             } else {
                 let owner = own.owners.get(&line).copied().unwrap_or(0);
                 *reuse[0].entry((context, owner)).or_default() += 1;
-                count(*by, &EventCounts { oc_d1: 1, ..EventCounts::default() });
+                count(by, &EventCounts { oc_d1: 1, ..EventCounts::default() });
             }
             continue;
         }
@@ -215,8 +215,8 @@ pub(super) fn records(p: &mut Process, sites: &Sites, tid: Tid, words: &[u32]) {
                 continue;
             }
             (HotKind::Fetch, _) => (hot.addr, hot.size),
-            (HotKind::Access, _) => (word(record[1], record[2]), hot.size),
-            (HotKind::Rare, SiteKind::Sized { .. }) => (word(record[1], record[2]), record[3] as u16),
+            (HotKind::Access, _) => (operands::joined(record[1], record[2]), hot.size),
+            (HotKind::Rare, SiteKind::Sized { .. }) => (operands::joined(record[1], record[2]), record[3] as u16),
             (HotKind::Rare, _) => {
                 let mut counts = EventCounts::default();
                 accesses(kind, record, &sites.specials, &mut counts);

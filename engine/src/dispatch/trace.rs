@@ -12,6 +12,7 @@ use grind_guest::slots::SlotId;
 use grind_layout::{self as layout, SlotWord};
 use grind_ptrace::{Regs, Stopped, register};
 use grind_session::trace_channel::TraceChannel;
+use grind_trace::operands::halves;
 use grind_trace::{self as trace, Done, Handler, LineReplaced, SiteKind, Target};
 use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::{Pid, Tid};
@@ -508,9 +509,4 @@ fn of_miss(site: u32, replaced: &[LineReplaced]) -> Option<Vec<Vec<u32>>> {
     let both = replaced.first()?.one_of_two;
     let lines = replaced.iter().map(|line| line.words(site).to_vec());
     Some(lines.chain(both.then(|| vec![trace::LINES_REPLACED, site])).collect())
-}
-
-/// A word of 64 bits as two of a record.
-fn halves(word: u64) -> [u32; 2] {
-    [word as u32, (word >> 32) as u32]
 }

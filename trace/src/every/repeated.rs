@@ -2,19 +2,15 @@
 //!
 //! Invariant: registers of 32 bits wrap around as the instruction lets them.
 
+use crate::operands::joined;
 use crate::{SiteKind, Target};
-
-#[inline]
-fn word(low: u32, high: u32) -> u64 {
-    u64::from(low) | u64::from(high) << 32
-}
 
 /// How often a repeated instruction has accessed memory: reads and writes.
 #[must_use]
 pub fn repeated(kind: SiteKind, record: &[u32]) -> [u64; 2] {
     let SiteKind::Repeated { source, target, narrow, .. } = kind else { return [0; 2] };
     let mask = if narrow { u64::from(u32::MAX) } else { u64::MAX };
-    let count = |n: usize| word(record[n], record[n + 1]) & mask;
+    let count = |n: usize| joined(record[n], record[n + 1]) & mask;
     let iterations = count(1).wrapping_sub(count(7)) & mask;
     let reads = u64::from(source) + u64::from(target == Target::Read);
     [iterations.wrapping_mul(reads), iterations.wrapping_mul(u64::from(target == Target::Write))]
@@ -25,7 +21,7 @@ pub fn elements(kind: SiteKind, record: &[u32], mut each: impl FnMut(bool, u64))
     let SiteKind::Repeated { size, source, target, target_first, narrow } = kind else { return };
     let mask = if narrow { u64::from(u32::MAX) } else { u64::MAX };
     let [count, mut from, mut to, left, from_after, to_after] =
-        [1, 3, 5, 7, 9, 11].map(|n| word(record[n], record[n + 1]) & mask);
+        [1, 3, 5, 7, 9, 11].map(|n| joined(record[n], record[n + 1]) & mask);
     let down = (from_after.wrapping_sub(from) | to_after.wrapping_sub(to)) as i64;
     let step = if down < 0 { u64::from(size).wrapping_neg() } else { size.into() };
     let at_target = target != Target::Unused;

@@ -15,10 +15,10 @@ use cg_calls::{CallContext, Calls};
 use cg_sim::usage::{Cost, Level, LinesDiffer, Owner, Residents, Usage, UsageLastLevel, parts};
 use cg_sim::writeback::Outcome;
 use cg_sim::{Geometries, Port, Served};
+use grind_trace::operands;
 use grind_trace::{Block, LineReplaced};
 use grind_types::own_memory;
 
-use super::meaning::word;
 use crate::callgrind::columns::{Columns, Missed};
 use crate::callgrind::dump_service::Statistics;
 use book::{Book, Numbers};
@@ -308,7 +308,7 @@ impl Used {
             }
             let groups = &self.groups[stretch.first as usize..][..usize::from(stretch.groups)];
             for (n, (group, address)) in groups.iter().zip(addresses.as_chunks::<2>().0).enumerate() {
-                let address = word(address[0], address[1]);
+                let address = operands::joined(address[0], address[1]);
                 let offset = address as u32 & within;
                 let hit = offset + u32::from(group.last) < line
                     && usage.hit(

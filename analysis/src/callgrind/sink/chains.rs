@@ -5,10 +5,10 @@
 
 use cg_calls::{Each, Shown};
 use grind_trace::follow::{CALL_TOLD, Names, RETURN_TOLD};
+use grind_trace::operands;
 use grind_types::{Pid, Tid};
 
 use super::super::code::Catalogue;
-use super::meaning::word;
 use super::process::Process;
 use super::thread::Thread;
 use super::{Recorder, Space};
@@ -22,8 +22,8 @@ pub(super) fn take<'w>(words: &'w [u32], kept: &Kept, now: &mut [u64]) -> Option
     let (&first, mut rest) = words.split_first()?;
     let told = each(first)?;
     for event in kept.iter().flatten() {
-        let ([low, high], after) = rest.split_first_chunk()?;
-        now[*event] = word(*low, *high);
+        let (total, after) = operands::number(rest)?;
+        now[*event] = total;
         rest = after;
     }
     Some((told, rest))
@@ -49,7 +49,9 @@ impl Recorder {
                 let (calls, now) = t.live();
                 if now.len() == 1 {
                     let (records, _) = rest.as_chunks::<3>();
-                    let all = records.iter().map_while(|[first, low, high]| Some((each(*first)?, word(*low, *high))));
+                    let all = records
+                        .iter()
+                        .map_while(|[first, low, high]| Some((each(*first)?, operands::joined(*low, *high))));
                     let done = calls.told_many(now, all);
                     rest = &rest[3 * done..];
                 }

@@ -41,9 +41,3 @@ pub(super) struct Counter {
     /// Its first instruction.
     pub(super) start: u64,
 }
-
-/// An address or a number in a record.
-#[inline]
-pub(super) fn word(low: u32, high: u32) -> u64 {
-    u64::from(low) | u64::from(high) << 32
-}

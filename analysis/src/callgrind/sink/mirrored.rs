@@ -11,6 +11,7 @@ use cg_calls::{Calls, Each};
 use cg_sim::beyond::Ask;
 use grind_trace::every::repeated::repeated;
 use grind_trace::follow::{self, FRAME_TOLD, FRAME_WORDS, NO_CALL_EDGE, Names};
+use grind_trace::operands;
 use grind_trace::{Done, SiteKind};
 use grind_types::own_memory;
 use grind_types::{Pid, Tid};
@@ -18,7 +19,6 @@ use grind_types::{Pid, Tid};
 use super::super::code::Catalogue;
 use super::chains::{self, Kept};
 use super::last_level::{self, Known, Last, Simulated, What};
-use super::meaning::word;
 use super::process::Process;
 use super::thread::Thread;
 use super::{Recorder, Space};
@@ -78,7 +78,7 @@ impl Records<'_> {
         let Some(known) = known.get(number as usize) else { return };
         let (line, after) = match (known.what, operands) {
             (What::Fetch, _) => (Some(known.addr), operands),
-            (What::Access, [low, high, after @ ..]) => (Some(word(*low, *high)), after),
+            (What::Access, [low, high, after @ ..]) => (Some(operands::joined(*low, *high)), after),
             (What::Branch, _) => (None, operands),
             _ => return,
         };
@@ -154,7 +154,7 @@ impl Simulated {
             let known = *sites.get(number as usize)?;
             let (addr, after) = match (known.what, operands) {
                 (What::Fetch, _) => (Some(known.addr), operands),
-                (What::Access, [low, high, after @ ..]) => (Some(word(*low, *high)), after),
+                (What::Access, [low, high, after @ ..]) => (Some(operands::joined(*low, *high)), after),
                 (What::Branch, _) => (None, operands),
                 _ => return None,
             };
@@ -207,12 +207,12 @@ impl Process {
             What::Branch => (Depth::FIRST, operands),
             What::Fetch => (simulated.last.missed(&known, known.addr, known.size), operands),
             What::Access => {
-                let ([low, high], rest) = operands.split_first_chunk()?;
-                (simulated.last.missed(&known, word(*low, *high), known.size), rest)
+                let (addr, rest) = operands::number(operands)?;
+                (simulated.last.missed(&known, addr, known.size), rest)
             }
             What::Sized => {
-                let ([low, high, size], rest) = operands.split_first_chunk()?;
-                (simulated.last.missed(&known, word(*low, *high), *size as u16), rest)
+                let (addr, size, rest) = operands::number_and_word(operands)?;
+                (simulated.last.missed(&known, addr, size as u16), rest)
             }
             What::Repeated | What::Special => {
                 let addr = known.addr;

@@ -5,9 +5,11 @@
 
 use cg_calls::JumpKind;
 
+use grind_trace::operands;
+
 use super::super::code::Catalogue;
 use super::last_level::{NONE, Simulated};
-use super::meaning::{Hot, Kind, NOTHING, word};
+use super::meaning::{Hot, Kind, NOTHING};
 use super::process::Process;
 use super::thread::Thread;
 use crate::callgrind::columns::Depth;
@@ -76,12 +78,8 @@ pub(super) fn told<'w>(
     if hot.kind == Kind::Block {
         return Some((operands, false));
     }
-    let ([low, high], after) = operands.split_first_chunk()?;
-    let sp = word(*low, *high);
-    let indirect = || {
-        let ([low, high], after) = after.split_first_chunk()?;
-        Some((word(*low, *high), after))
-    };
+    let (sp, after) = operands::number(operands)?;
+    let indirect = || operands::number(after);
     Some(match hot.kind {
         Kind::Call => (after, t.calls.call(catalogue, hot.site, hot.target, sp, &t.now)),
         Kind::Jump(kind) => (after, t.calls.jump(catalogue, hot.site, hot.target, sp, kind, &t.now)),

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use callgrind_control_protocol::{self as control, Frame};
 use cg_calls::{Calls, Config, JumpKind, Profile, Request, SiteId, Step, StepKind};
 use grind_trace::frames::FrameRecord;
+use grind_trace::operands;
 use grind_trace::{Block, Instructions, Site, SiteKind, SpaceId, Transfer};
 use grind_types::{Pid, Tid};
 
@@ -21,7 +22,7 @@ use super::cache_lines::Used;
 use super::framed::Codes;
 use super::functions::Followed;
 use super::last_level::Simulated;
-use super::meaning::{Counter, Hot, Kind, NOTHING, word};
+use super::meaning::{Counter, Hot, Kind, NOTHING};
 use super::thread::{Thread, nothing_yet};
 
 /// A process of the program.
@@ -412,9 +413,8 @@ impl Process {
                 rest = after;
                 continue;
             }
-            let Some(([low, high], after)) = operands.split_first_chunk() else { return &[] };
+            let Some((sp, after)) = operands::number(operands) else { return &[] };
             rest = after;
-            let sp = word(*low, *high);
             let asks = if hot.kind == Kind::Call {
                 t.calls.call(catalogue, hot.site, hot.target, sp, &t.now)
             } else if let Kind::Jump(kind) = hot.kind {
@@ -426,9 +426,8 @@ impl Process {
                 t.executed_apart(number, hot, sp, &self.costs);
                 continue;
             } else {
-                let Some(([low, high], after)) = rest.split_first_chunk() else { return &[] };
+                let Some((target, after)) = operands::number(rest) else { return &[] };
                 rest = after;
-                let target = word(*low, *high);
                 match hot.kind {
                     Kind::Return => t.calls.ret(catalogue, hot.site, target, sp, &t.now),
                     Kind::CallIndirect => t.calls.call(catalogue, hot.site, target, sp, &t.now),

@@ -8,13 +8,14 @@
 
 use grind_trace::every::repeated::repeated;
 use grind_trace::frames::FrameRecord;
+use grind_trace::operands;
 use grind_trace::{Done, SiteKind};
 use grind_types::Tid;
 
 use super::super::code::Catalogue;
 use super::Space;
 use super::last_level::{Simulated, What};
-use super::meaning::{NOTHING, word};
+use super::meaning::NOTHING;
 use super::misses::{spend, told};
 use super::process::Process;
 use super::thread::Thread;
@@ -104,14 +105,14 @@ impl Process {
                     simulated.last.missed(known, known.addr, known.size)
                 }
                 What::Access => {
-                    let Some(([low, high], after)) = operands.split_first_chunk() else { return &[] };
+                    let Some((addr, after)) = operands::number(operands) else { return &[] };
                     rest = after;
-                    simulated.last.missed(known, word(*low, *high), known.size)
+                    simulated.last.missed(known, addr, known.size)
                 }
                 What::Sized => {
-                    let Some(([low, high, size], after)) = operands.split_first_chunk() else { return &[] };
+                    let Some((addr, size, after)) = operands::number_and_word(operands) else { return &[] };
                     rest = after;
-                    simulated.last.missed(known, word(*low, *high), *size as u16)
+                    simulated.last.missed(known, addr, size as u16)
                 }
                 What::Repeated | What::Special => {
                     let kind = space.sites[number as usize].kind;
@@ -201,7 +202,9 @@ impl Process {
         let (depth, length) = match (known.what, words) {
             (What::Branch, _) => (Depth::FIRST, 1),
             (What::Fetch, _) => (simulated.last.missed(known, known.addr, known.size), 1),
-            (What::Access, [_, low, high, ..]) => (simulated.last.missed(known, word(*low, *high), known.size), 3),
+            (What::Access, [_, low, high, ..]) => {
+                (simulated.last.missed(known, operands::joined(*low, *high), known.size), 3)
+            }
             _ => return None,
         };
         self.columns.missed(known.missed, depth, |event| now[event] += 1);

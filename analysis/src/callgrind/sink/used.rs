@@ -8,6 +8,7 @@ use cg_sim::writeback::Outcome;
 use cg_sim::{Port, Served};
 use grind_trace::every::repeated::{elements, repeated};
 use grind_trace::frames::FrameRecord;
+use grind_trace::operands;
 use grind_trace::{
     CODE_WAY, Done, LINE_USED, LINES_REPLACED, LineReplaced, REPLACED_WORDS, SiteKind, Special, USED_WORDS,
 };
@@ -16,7 +17,7 @@ use grind_types::Tid;
 use super::super::code::Catalogue;
 use super::Space;
 use super::cache_lines::{Accessing, Group, Member, NO_COUNTER, Stretch, Used, What};
-use super::meaning::{Kind, NOTHING, word};
+use super::meaning::{Kind, NOTHING};
 use super::misses::told as tell;
 use super::process::Process;
 use super::thread::Thread;
@@ -217,7 +218,7 @@ impl Process {
         let (line, within) = (1 << used.line_bits, (1 << used.line_bits) - 1);
         for (at, address) in addresses.as_chunks::<2>().0.iter().enumerate().skip(from) {
             let group = &used.groups[first as usize + at];
-            let address = word(address[0], address[1]);
+            let address = operands::joined(address[0], address[1]);
             let offset = address as u32 & within;
             let Some(of_thread) = t.used.as_mut() else { return };
             let hit = offset + u32::from(group.last) < line
