@@ -7,8 +7,9 @@
 //!
 //! Until it has begun, a signal with a handler interrupts it all the same: it would have, had it been let alone.
 //!
-//! A call counts once, where it began: whose counters have changed before it is made once more (instrumentation, a context) takes it
-//! off there. [`Interrupted`] says which one that is.
+//! A call that new code makes once more counts once. As a rule it has been taken off where it began (`leave_cache`), and the new code counts it
+//! ([`CallCounts::Anew`]). If the thread's counters change in between (instrumentation, a context), it counts where it began, and is
+//! taken off where it is made once more (`begins_counted`, by `Dispatcher::go_to`). [`Interrupted`] says which call that is.
 //!
 //! What must never happen: that a call is made again which a signal with a handler has interrupted, or job control. After an
 //! ignored signal, a call with a time limit ends with EINTR all the same: made again and again, it might never end.
@@ -75,7 +76,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// They have changed, and `tid` goes on where it stands. If calls are followed, it does not.
+    /// They have changed, and `tid` goes on where it stands. (Where calls are followed, it goes on in other code: `begins_counted`.)
     pub(super) fn call_has_counted(&mut self, tid: Tid, rip: u64) {
         if self.follows(tid) {
             return;
