@@ -490,6 +490,9 @@ fn what_cannot_be_joined_is_refused_in_a_sentence() {
     refused(&[&format!("--pid={pid}"), "true"], "there is no program to start as well ('true')");
     refused(&["--duration=1s", "true"], "--duration needs --pid");
     refused(&["--duration=soon", "true"], "Invalid time 'soon' (as in 10s, 500ms, 2m)");
+    let without_first = Alone::start(&program("alone_at_last"), &[]);
+    until("its first thread has ended", || state(without_first.pid()).contains("Z (zombie)"));
+    refused(&[&format!("--pid={}", without_first.pid())], "its first thread has ended");
     // Another tracer.
     let mut first = alone.profiler(&["-q", "--cachegrind-out-file=out"]).spawn().unwrap();
     until("it is followed", || follows(pid));

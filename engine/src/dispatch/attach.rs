@@ -165,6 +165,11 @@ fn attachable(pid: Pid) -> Result<(), String> {
         return Err("it is a thread of the kernel's".into());
     }
     if status.is_zombie() {
+        let others = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        if others.count() > 1 {
+            // The kernel shows the end of the process by its first thread alone, which can be traced no more.
+            return Err("its first thread has ended, and without that its end could not be seen".into());
+        }
         return Err("it has ended, and its parent has not asked for its status yet".into());
     }
     if let Some(tracer) = status.id("TracerPid").filter(|&tracer| tracer != 0) {
