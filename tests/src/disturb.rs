@@ -6,6 +6,7 @@
 //! moment, by `tgkill`, `kill` and `sigqueue` in turn: those that it ignores, or that do nothing by default and have no handler.
 //! Where nothing else is, that is SIGURG, SIGWINCH and SIGCHLD; a program that ignores more gets more. Nobody sends what would
 //! be seen: a caught signal runs a handler, a blocked one waits to be fetched, and SIGCONT lets whoever is stopped go on.
+//! Who ignores a signal for a while only, as system(3) does, may be hit by it afterwards: programs under test do not.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
