@@ -372,9 +372,12 @@ impl Sink for Recorder {
         let before = t.now.clone();
         // Otherwise they stand still.
         let moves = !followed || t.calls.collecting();
+        let rows_are_right = counted > 0 && executed == 0 && t.left_before(all.instructions[0].addr.0);
         for (counter, sign) in counters.into_iter().zip([-1i64, 1]) {
             let Some(counter) = counter else { continue };
-            t.calls.correct(counter, sign);
+            if !rows_are_right {
+                t.calls.correct(counter, sign);
+            }
             if !moves {
                 continue;
             }

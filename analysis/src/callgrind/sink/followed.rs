@@ -198,8 +198,7 @@ impl Recorder {
             for &(told, id, n) in &counts.executed {
                 let Some(hot) = p.hot.get(told as usize).copied() else { continue };
                 // What it ends is a block of its own, and the first that runs.
-                let before = t.counted.take_if(|pc| *pc == p.counters[hot.counter as usize].start);
-                let n = n.wrapping_sub(u64::from(before.is_some()));
+                let n = t.counts(p.counters[hot.counter as usize].start, n);
                 let Some(here) = place(p, catalogue, id) else { continue };
                 t.calls.executed(catalogue, here, hot.counter, n, &p.costs[hot.counter as usize * width..][..width]);
                 t.blocks = t.blocks.wrapping_add(n);

@@ -276,6 +276,8 @@ impl Process {
                 begun: false,
                 recording: true,
                 counted: None,
+                unmade: 0,
+                taken_off: None,
                 blocks: 0,
                 pause: u64::MAX,
                 in_calls: [0; 2],
