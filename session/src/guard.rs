@@ -188,6 +188,10 @@ impl Sink for CarefulSink {
     fn runs(&mut self, pid: Pid, tid: Tid, book: &Book, pc: u64) -> Option<CallContext> {
         self.tell(State::Whole, None, |sink| sink.runs(pid, tid, book, pc))
     }
+    fn is_unmade(&mut self, pid: Pid, tid: Tid) {
+        self.tell(State::Whole, (), |sink| sink.is_unmade(pid, tid));
+    }
+
     fn has_counted(&mut self, pid: Pid, tid: Tid, pc: u64) {
         self.tell(State::Whole, (), |sink| sink.has_counted(pid, tid, pc));
     }

@@ -747,6 +747,9 @@ pub trait Sink: Send {
     /// The thread is about to run code at `pc`, as [`Sink::runs`] will say, whose first instruction, a system call, has been
     /// executed before and is not to be counted again.
     fn has_counted(&mut self, _pid: Pid, _tid: Tid, _pc: u64) {}
+
+    /// The same thread is about to be taken off the block that begins with that instruction, which it has not executed: it is still to be.
+    fn is_unmade(&mut self, _pid: Pid, _tid: Tid) {}
     /// The site `told` transfers control to `target`; `sp` is the stack pointer there.
     fn transfer(&mut self, _pid: Pid, _tid: Tid, _book: &Book, _told: u32, _target: u64, _sp: u64) -> Option<Outcome> {
         None

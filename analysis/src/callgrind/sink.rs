@@ -372,7 +372,7 @@ impl Sink for Recorder {
         let before = t.now.clone();
         // Otherwise they stand still.
         let moves = !followed || t.calls.collecting();
-        let rows_are_right = counted > 0 && executed == 0 && t.left_before(all.instructions[0].addr.0);
+        let rows_are_right = std::mem::take(&mut t.is_unmade) && t.left_before(all.instructions[0].addr.0);
         for (counter, sign) in counters.into_iter().zip([-1i64, 1]) {
             let Some(counter) = counter else { continue };
             if !rows_are_right {
@@ -535,6 +535,12 @@ impl Sink for Recorder {
 
     fn runs(&mut self, pid: Pid, tid: Tid, _book: &follow::Book, pc: u64) -> Option<follow::CallContext> {
         self.call_context_of(pid, tid, pc)
+    }
+
+    fn is_unmade(&mut self, pid: Pid, tid: Tid) {
+        if let Some(t) = self.processes.get_mut(&pid).and_then(|p| p.threads.get_mut(&tid)) {
+            t.is_unmade = t.recording;
+        }
     }
 
     fn has_counted(&mut self, pid: Pid, tid: Tid, pc: u64) {

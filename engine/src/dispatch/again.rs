@@ -105,6 +105,24 @@ impl Dispatcher<'_> {
         (regs.rax, regs.orig_rax) = (call.result, call.nr);
     }
 
+    /// `tid` is about to leave the code cache at `b`. If the sink knows of a call that it makes once more, and which has not been made, it learns
+    /// that.
+    pub(super) fn leaves_before_call(&self, tid: Tid, b: &Boundary) {
+        let call = self.threads.get(&tid).and_then(|th| th.interrupted);
+        let known = call.is_some_and(|call| call.counts == CallCounts::Known && call.counted_by.0 == b.block);
+        if known
+            && b.executed == 0
+            && b.bumped
+            && !b.after_call
+            && let (Some(trace_channel), Some(p)) = (&self.trace_channel, self.process_of(tid))
+        {
+            let _ = trace_channel.ask(|sink| {
+                sink.is_unmade(p.pid, tid);
+                Some(())
+            });
+        }
+    }
+
     /// `tid` leaves the code cache at `b`.
     pub(super) fn call_leaves(&mut self, tid: Tid, b: &Boundary) {
         let Some(th) = self.threads.get_mut(&tid) else { return };

@@ -54,6 +54,7 @@ impl Dispatcher<'_> {
 
     /// Gives the guest its registers at `b`; rip becomes the original address.
     pub(super) fn at_boundary(&mut self, tid: Tid, b: &Boundary, regs: &mut Regs) {
+        self.leaves_before_call(tid, b);
         self.correct(tid, b, regs);
         self.call_leaves(tid, b);
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };

@@ -276,6 +276,7 @@ impl Process {
                 begun: false,
                 recording: true,
                 counted: None,
+                is_unmade: false,
                 unmade: 0,
                 taken_off: None,
                 blocks: 0,

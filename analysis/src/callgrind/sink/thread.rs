@@ -22,6 +22,8 @@ pub(super) struct Thread {
     pub(super) recording: bool,
     /// The address of a system call that is being made once more, and has counted before.
     pub(super) counted: Option<u64>,
+    /// It is left now before it is made.
+    pub(super) is_unmade: bool,
     /// How often that has been counted already, and then not been executed after all.
     pub(super) unmade: u64,
     /// The same call, once the count of its execution has been seen, and has been taken off.
