@@ -8,6 +8,7 @@ use crate::code::Found;
 use crate::formula::Formula;
 use crate::load::Side;
 use crate::pack::Column;
+use crate::samples;
 use crate::sources::State;
 
 /// The version of what head and columns look like.
@@ -95,6 +96,7 @@ impl Head<'_> {
         }
         json.end_array();
         self.parts(&mut json);
+        self.samples(&mut json);
         json.key("renamed");
         json.begin_array();
         for (new, base) in self.renamed {
@@ -167,9 +169,41 @@ impl Head<'_> {
             json.integer(*at as i128);
             json.key("meaning");
             json.string(&meaning.unwrap_or_default());
+            json.key("spread");
+            json.boolean(self.sides[0].sampled.is_some() && name == samples::EVENT);
             json.end_object();
         }
         json.end_array();
+    }
+
+    /// What became of samples.
+    fn samples(&self, json: &mut Json) {
+        let Some(sampled) = &self.sides[0].sampled else { return };
+        json.key("samples");
+        json.begin_object();
+        let (name, kind, event) = (&sampled.name, sampled.kind, &sampled.event);
+        for (key, text) in [("name", name.as_str()), ("kind", kind), ("event", event.as_str())] {
+            json.key(key);
+            json.string(text.as_bytes());
+        }
+        for (key, count) in [("total", sampled.total), ("matched", sampled.matched), ("placed", sampled.placed)] {
+            json.key(key);
+            json.integer(i128::from(count));
+        }
+        json.key("unmatched");
+        json.integer(sampled.lost.len() as i128);
+        json.key("lost");
+        json.begin_array();
+        for (object, name, count) in sampled.told() {
+            json.begin_object();
+            json.name("object", object);
+            json.name("name", name);
+            json.key("count");
+            json.integer(i128::from(*count));
+            json.end_object();
+        }
+        json.end_array();
+        json.end_object();
     }
 
     /// Parts that can be looked at one by one, in the order of their columns.

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
 use cg_cli::input;
@@ -18,6 +19,7 @@ use crate::chains::Recorded;
 use crate::names::last;
 use crate::pair::{self, Objects, Renamed};
 use crate::runs::{self, Runs};
+use crate::samples::{Ground, Sampled, Samples};
 
 /// What files of one side of a comparison say, added up, or of several runs of one thing the one in the middle.
 #[derive(Debug)]
@@ -40,6 +42,8 @@ pub(crate) struct Side {
     pub(crate) processes: Vec<Option<Process>>,
     /// All runs, if there are several.
     pub(crate) runs: Option<Runs>,
+    /// What became of samples, if there are any.
+    pub(crate) sampled: Option<Sampled>,
 }
 
 impl Side {
@@ -82,7 +86,13 @@ impl Renaming<'_> {
         self.file.is_some() || self.function.is_some() || self.redact || self.merge
     }
 
-    fn file(&self, name: &[u8]) -> anyhow::Result<Vec<u8>> {
+    /// The name of a function, as it is shown.
+    pub(crate) fn function(&self, name: &[u8]) -> anyhow::Result<Vec<u8>> {
+        apply(self.function, name)
+    }
+
+    /// That of a file.
+    pub(crate) fn file(&self, name: &[u8]) -> anyhow::Result<Vec<u8>> {
         let name = apply(self.file, name)?;
         Ok(if self.redact { last(&name).to_vec() } else { name })
     }
@@ -107,6 +117,10 @@ pub(crate) struct Wishes<'a> {
     pub(crate) apart: bool,
     /// The event by which the run in the middle is found; the first one if there is none of this name.
     pub(crate) event: Option<&'a str>,
+    /// What is laid beside the counts, where there is nothing to compare.
+    pub(crate) samples: Option<&'a Samples>,
+    /// Where object files are looked for.
+    pub(crate) root: Option<&'a Path>,
 }
 
 /// Files of one side, added up but without a model, which needs the names of all sides.
@@ -178,17 +192,20 @@ pub(crate) fn sides(lists: &[&[OsString]], wishes: Wishes<'_>) -> anyhow::Result
     }
     let mut sides = Vec::new();
     for (side, shown) in runs.into_iter().zip(shown) {
-        sides.push(one(side, shown, &names)?);
+        sides.push(one(side, shown, &names, wishes)?);
     }
     Ok(Loaded { names, sides, renamed })
 }
 
 /// A side of its runs, of which one is shown.
-fn one(side: Vec<Sums>, shown: usize, names: &Names) -> anyhow::Result<Side> {
+fn one(side: Vec<Sums>, shown: usize, names: &Names, wishes: Wishes<'_>) -> anyhow::Result<Side> {
     let several = side.len() > 1;
     let mut runs = Runs::new(shown);
-    let mut picture = None;
-    for (at, run) in side.into_iter().enumerate() {
+    let (mut picture, mut sampled) = (None, None);
+    for (at, mut run) in side.into_iter().enumerate() {
+        if let Some(samples) = wishes.samples {
+            sampled = Some(run.lay(samples, names, wishes)?);
+        }
         let Sums { sums, whole, details, chains, header, parts, processes, inputs, unnamed, .. } = run;
         let input = inputs.iter().map(|(name, ..)| name.as_str()).collect::<Vec<_>>().join(" + ");
         let model = Functions::new(input, header, parts, &sums, names, &whole)?;
@@ -213,6 +230,7 @@ fn one(side: Vec<Sums>, shown: usize, names: &Names) -> anyhow::Result<Side> {
         inputs,
         processes,
         runs: several.then_some(runs),
+        sampled,
     })
 }
 
@@ -241,6 +259,18 @@ impl Sums {
     fn total(&self, event: Option<&str>) -> i128 {
         let at = event.and_then(|event| self.events().iter().position(|name| name == event)).unwrap_or(0);
         self.sums.iter().map(|part| i128::from(part.value(at))).sum()
+    }
+
+    /// Lays samples beside the counts.
+    fn lay(&mut self, samples: &Samples, names: &Names, wishes: Wishes<'_>) -> anyhow::Result<Sampled> {
+        let event = wishes.event.and_then(|event| self.events().iter().position(|name| name == event)).unwrap_or(0);
+        let Self { whole, parts, sums, chains, .. } = self;
+        let ground = Ground { names, detail: whole, parts, sums, chains, event };
+        let mut sampled = samples.lay(ground, wishes.renaming, wishes.root)?;
+        if wishes.renaming.redact {
+            sampled.redact();
+        }
+        Ok(sampled)
     }
 
     /// Gives functions other numbers.

@@ -24,6 +24,7 @@ mod pair;
 mod parts;
 mod report;
 mod runs;
+mod samples;
 mod serve;
 mod side;
 mod sources;
@@ -69,7 +70,16 @@ fn run(options: &Options) -> anyhow::Result<u8> {
         redact: options.redact,
         merge: options.contexts == Contexts::Merge,
     };
-    let wishes = Wishes { renaming, apart: options.parts == Parts::Keep, event: options.sort.as_deref() };
+    let samples =
+        options.samples.as_ref().map(|file| samples::read(file, options.samples_event.as_deref())).transpose()?;
+    let wishes = Wishes {
+        renaming,
+        // What was sampled in which part is not known.
+        apart: options.parts == Parts::Keep && samples.is_none(),
+        event: options.sort.as_deref(),
+        samples: samples.as_ref(),
+        root: options.root.as_deref(),
+    };
     let patience = (!options.keep).then_some(serve::PATIENCE);
     if let Some(pid) = options.live {
         let server = Server::start(options.serve.unwrap_or(serve::ANYWHERE))?;

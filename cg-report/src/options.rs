@@ -55,6 +55,15 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE")]
     pub(crate) mem: Option<OsString>,
 
+    /// Lay what another profiler measured beside the counts, as an event Smp: the output of perf script, a profile of pprof's format, folded
+    /// stacks, or lines such as 'lib.so+0x1a2b 12'. Parts of the profile are added up then
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["base", "separate", "live"])]
+    pub(crate) samples: Option<OsString>,
+
+    /// With --samples: what was measured, if that is more than one thing, such as cycles:u [default: the first one]
+    #[arg(long, value_name = "NAME", requires = "samples")]
+    pub(crate) samples_event: Option<String>,
+
     /// Compare with this profile: everything in the report is then told of both, and as a difference. Several files on a side are runs
     /// of one thing: the one in the middle is shown, with how far the others are from it; may be repeated
     #[arg(long, value_name = "FILE")]

@@ -13,6 +13,7 @@ use crate::load::{Loaded, Side, packing};
 use crate::names::last;
 use crate::options::{Code, Options, Sources};
 use crate::pack::{Pack, Shown};
+use crate::samples::Sampled;
 use crate::{code, formula, memory, parts, side, sources};
 
 /// Rows of the table for browsers without scripts.
@@ -68,6 +69,8 @@ pub(crate) fn page(options: &Options, loaded: &mut Loaded) -> anyhow::Result<Pag
     }
     let mut warnings = warnings(names, new, primary, incomplete, &texts);
     warnings.extend(other_events);
+    let said = sides[0].sampled.iter().flat_map(Sampled::warnings);
+    warnings.extend(said.map(|(kind, text)| Warning { kind, text }));
     warnings.extend(unknown);
     sides.iter_mut().for_each(Side::forget_calls);
     let objects = if options.code == Code::None || options.redact {

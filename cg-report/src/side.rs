@@ -10,6 +10,7 @@ use cg_model::CallSite;
 
 use crate::load::Side;
 use crate::pack::{Pack, Shown};
+use crate::samples;
 
 /// The function has rows of self cost; others are only called.
 const HAS_ROWS: u64 = 1;
@@ -75,7 +76,9 @@ fn entries(pack: &mut Pack, side: &Side, prefix: &str, events: &[Shown]) -> io::
         *sum = sum.saturating_add(arc.count);
     }
     let mut incomplete = vec![false; count];
-    for Shown { event, .. } in events {
+    // What is spread is no sum that callers saw.
+    let spread = model.events.iter().position(|name| side.sampled.is_some() && name == samples::EVENT);
+    for Shown { event, .. } in events.iter().filter(|shown| Some(shown.event) != spread) {
         let seen = model.seen(detail, *event);
         let told = seen.into_iter().zip(model.spent(detail, *event)).zip(&model.cycle);
         for (((seen, spent), cycle), incomplete) in told.zip(&mut incomplete) {
