@@ -91,6 +91,8 @@ export function machineOf(model: Model, side: Side, f: number, event: Event, sec
         }
     }
     for (let k = rowFrom[f]; k < rowFrom[f + 1]; k++) {
+        // Samples that are known by their function alone are of no instruction.
+        if (rowAddr[k] === 0) { continue; }
         const line = at(rowAddr[k]);
         line.executed = true;
         line.cost += cost[k];

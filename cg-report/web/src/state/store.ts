@@ -62,6 +62,10 @@ export const theme = signal<"auto" | "light" | "dark">("auto");
 
 export const event = computed(() => events.value[Math.min(eventAt.value, events.value.length - 1)]);
 export const second = computed((): Measure | undefined => [...events.value, ...ratios.value].find(({ name }) => name === secondName.value));
+/** What stands before an inclusive cost of the event that is shown, where those are estimates. */
+export const about = computed(() => (event.value.spread ? "\u2248\u2009" : ""));
+/** The event that samples of another profiler are, if there are any. */
+export const sampled = computed(() => (current.value?.pack.head.samples ? events.value.find(({ spread, derived }) => spread && !derived) : undefined));
 export const isDiff = computed(() => (current.value?.sides.length ?? 0) > 1);
 export const total = computed(() => totalOf(model(), model().side, event.value));
 export const baseTotal = computed(() => {
@@ -168,7 +172,7 @@ export function addFormula(name: string, formula: string): { fault: string; at: 
     if (own.some((known) => known.name === name)) { return { fault: "there is an event of this name", at: -1 }; }
     const result = parse(formula, nameable(own));
     if ("fault" in result) { return result; }
-    const made = measureOf(name, formula, result);
+    const made = measureOf(name, formula, result, model().pack.head.events);
     const shown = event.value.name;
     batch(() => {
         formulas.value = new Map([...formulas.value, [name, formula]]);

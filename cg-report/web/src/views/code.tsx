@@ -7,7 +7,7 @@ import { languageOf, tokens, type State, type Token } from "../data/highlight.ts
 import { filesOf, linesOf, topFiles, type LineCall, type SourceLine } from "../data/lines.ts";
 import { visible } from "../data/names.ts";
 import { quotient, said } from "../state/events.ts";
-import { active, baseTotal, comparison, event, file as chosenFile, inclusive, isDiff, model, second, self, shareOf, total, WHOLE } from "../state/store.ts";
+import { about, active, baseTotal, comparison, event, file as chosenFile, inclusive, isDiff, model, second, self, shareOf, total, WHOLE } from "../state/store.ts";
 import { cost, Delta, Empty, Link, Loading, Segments } from "../ui/parts.tsx";
 import { Lines } from "../ui/lines.tsx";
 import { Arrows, useLanes, type Arrow } from "./jumps.tsx";
@@ -171,9 +171,9 @@ function Source({ files, file }: { files: [number, number][]; file: number }) {
                     if (item.kind === "call") {
                         return (
                             <div class="line call">
-                                <span class="number" role="cell" title={digits(item.call.cost)}>{cost(item.call.cost, share)}</span>
+                                <span class="number" role="cell" title={digits(item.call.cost)}>{about.value}{cost(item.call.cost, share)}</span>
                                 {second.value && <span />}{compared && <span />}{arrows.length > 0 && <span />}<span />
-                                <span class="text" role="cell"><span aria-hidden="true">{"\u25b8"}</span> <Link f={item.call.callee} /> <span class="muted">{digits(item.call.count)}{"\u00d7"}, {percent(item.call.cost, callees && f !== WHOLE ? callees[f] : wholeCost)} % inclusive</span></span>
+                                <span class="text" role="cell"><span aria-hidden="true">{"\u25b8"}</span> <Link f={item.call.callee} /> <span class="muted">{digits(item.call.count)}{"\u00d7"}, {about.value}{percent(item.call.cost, callees && f !== WHOLE ? callees[f] : wholeCost)} % inclusive</span></span>
                             </div>
                         );
                     }

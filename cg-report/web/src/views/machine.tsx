@@ -6,7 +6,7 @@ import { compact, digits, percent } from "../data/format.ts";
 import { CALL, machineOf, RETURN, type InlineFrame, type MachineCall, type MachineLine } from "../data/machine.ts";
 import { shortened } from "../data/names.ts";
 import { quotient, said } from "../state/events.ts";
-import { active, comparison, event, inclusive, model, second, self, shareOf, short, total, baseTotal } from "../state/store.ts";
+import { about, active, comparison, event, inclusive, model, second, self, shareOf, short, total, baseTotal } from "../state/store.ts";
 import { Lines } from "../ui/lines.tsx";
 import { cost, Link, Loading, Segments } from "../ui/parts.tsx";
 import { Arrows, GUTTER, useLanes, type Arrow } from "./jumps.tsx";
@@ -104,8 +104,8 @@ export function Machine() {
                         if (item.kind === "call") {
                             return (
                                 <div class="line call">
-                                    <span class="number" role="cell">{cost(item.call.cost, share)}</span>{second.value && <span />}<span /><span />
-                                    <span class="text" role="cell">{"\u25b8 "}<Link f={item.call.callee} /> <span class="muted">{digits(item.call.count)}{"\u00d7"}, {percent(item.call.cost, share)} % inclusive</span></span>
+                                    <span class="number" role="cell">{about.value}{cost(item.call.cost, share)}</span>{second.value && <span />}<span /><span />
+                                    <span class="text" role="cell">{"\u25b8 "}<Link f={item.call.callee} /> <span class="muted">{digits(item.call.count)}{"\u00d7"}, {about.value}{percent(item.call.cost, share)} % inclusive</span></span>
                                 </div>
                             );
                         }
