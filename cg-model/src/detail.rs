@@ -74,7 +74,7 @@ impl Spot {
 }
 
 /// Positions and what happened there.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Detail {
     /// Self costs; after [`Detail::finish`] by function, address, file and line, each once.
     pub rows: Vec<Row>,
@@ -191,7 +191,7 @@ fn with_zeros(values: &[i64]) -> impl Iterator<Item = i64> + '_ {
 }
 
 /// Costs, one after another, a full list for each entry. Most are small and take four bytes; those that are not stand aside.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Costs {
     width: Option<usize>,
     small: Vec<u32>,

@@ -11,7 +11,7 @@ use std::path::Path;
 use cg_format::callgrind::{Names, ObjectId};
 
 use crate::elf::Elf;
-use crate::listing::{Listing, Object, Stretch};
+use crate::listing::{self, Listing, Object, Stretch};
 use crate::load::Side;
 use crate::pack::Pack;
 
@@ -128,8 +128,23 @@ pub(crate) fn pack(
     Ok(found)
 }
 
-/// Which functions have code in the report.
-fn wanted(costs: &[i64], all: bool) -> Vec<bool> {
+/// Whether an object has instructions where executed addresses are, which ascend: else it is another one than the one that ran.
+pub(crate) fn fits(elf: &Elf, executed: &[u64]) -> bool {
+    let mut here = executed.iter();
+    let mut next = here.next();
+    for stretch in stretches(elf, executed) {
+        let Some(code) = elf.bytes(stretch.start, stretch.end) else { return false };
+        for (instruction, _) in listing::decode(&code, &stretch) {
+            if next == Some(&instruction.ip()) {
+                next = here.next();
+            }
+        }
+    }
+    next.is_none()
+}
+
+/// Which functions have code in the report: those of most cost, or `all`.
+pub(crate) fn wanted(costs: &[i64], all: bool) -> Vec<bool> {
     let mut wanted = vec![all; costs.len()];
     let total: i128 = costs.iter().map(|cost| i128::from(*cost)).sum();
     let mut order: Vec<usize> = (0..costs.len()).collect();

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod allocator;
+mod apart;
 mod chains;
 mod code;
 mod elf;
@@ -79,6 +80,7 @@ fn run(options: &Options) -> anyhow::Result<u8> {
         event: options.sort.as_deref(),
         samples: samples.as_ref(),
         root: options.root.as_deref(),
+        code: options.code,
     };
     let patience = (!options.keep).then_some(serve::PATIENCE);
     if let Some(pid) = options.live {

@@ -39,7 +39,7 @@ pub(crate) struct Samples {
 }
 
 /// What became of samples.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sampled {
     /// The file.
     pub(crate) name: String,

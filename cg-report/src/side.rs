@@ -12,6 +12,8 @@ use crate::load::Side;
 use crate::pack::{Pack, Shown};
 use crate::samples;
 
+/// What columns begin with that have inlined functions apart.
+const INLINED: &str = "i.";
 /// The function has rows of self cost; others are only called.
 const HAS_ROWS: u64 = 1;
 /// What callers saw differs from what the function spent with its callees.
@@ -36,6 +38,9 @@ pub(crate) fn pack(pack: &mut Pack, side: &Side, prefix: &str, events: &[Shown])
     pack.numbers(name("arc.within"), column(arcs, |arc| u64::from(model.within(arc.caller, arc.callee))))?;
     pack_arc_costs(pack, side, prefix, events)?;
     details(pack, side, prefix, functions, events)?;
+    if let Some(apart) = &side.apart {
+        self::pack(pack, apart, &name(INLINED), events)?;
+    }
     if let Some(chains) = &side.chains {
         chains.pack(pack, prefix, events)?;
     }
