@@ -142,7 +142,8 @@ impl Finder<'_> {
     fn learn(&mut self, function: FunctionId, places: &[(u64, Position)], root: Option<&Path>) -> anyhow::Result<()> {
         let object = self.names.get(function).object;
         let name = self.names.object_name(object);
-        let open = || Some(Known { elf: Elf::open(name, root).filter(|elf| elf.inlines.is_some())?, at: HashMap::new() });
+        let open =
+            || Some(Known { elf: Elf::open(name, root).filter(|elf| elf.inlines.is_some())?, at: HashMap::new() });
         let Some(mut known) = self.objects.remove(&object).unwrap_or_else(open) else {
             self.objects.insert(object, None);
             return Ok(());
@@ -172,7 +173,8 @@ impl Finder<'_> {
                 Some(known) => *known,
                 None => {
                     let innermost = std::ptr::eq(frame, &frames[0]);
-                    let file = if innermost { at.file } else { self.names.file(&self.renaming.file(frame.file.as_bytes())?) };
+                    let file =
+                        if innermost { at.file } else { self.names.file(&self.renaming.file(frame.file.as_bytes())?) };
                     let made = self.names.function(&key.1, file, object);
                     self.functions.insert(key, made);
                     made
@@ -232,3 +234,6 @@ impl Finder<'_> {
         Ok(apart)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,7 +18,8 @@ fn laid(profile: &Path, text: &[u8], event: Option<&str>, renaming: Renaming<'_>
     std::fs::write(&file, text)?;
     let samples = read(file.as_os_str(), event)?;
     let root = data("");
-    let wishes = Wishes { renaming, apart: false, event: None, samples: Some(&samples), root: Some(&root), code: Code::None };
+    let wishes =
+        Wishes { renaming, apart: false, event: None, samples: Some(&samples), root: Some(&root), code: Code::None };
     let files = [OsString::from(profile)];
     load::sides(&[&files], wishes)
 }
@@ -116,7 +117,14 @@ fn chains_of_calls_have_shares_and_add_up() {
     let text = b"main 10\n";
     let plain = load::sides(
         &[&[data("chains.cg.xz").into()]],
-        Wishes { renaming: Renaming::default(), apart: false, event: None, samples: None, root: None, code: Code::None },
+        Wishes {
+            renaming: Renaming::default(),
+            apart: false,
+            event: None,
+            samples: None,
+            root: None,
+            code: Code::None,
+        },
     )
     .unwrap();
     // The most expensive functions, which many chains have.

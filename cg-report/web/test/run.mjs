@@ -49,6 +49,8 @@ try {
     make("samples", "exact.cg", `--samples=${join(scratch, "samples.folded")}`, "--event=Pace=Smp / Ir");
     writeFileSync(join(scratch, "places"), "inline.elf+0x1000 5\ninline.elf+0x1081 3\n");
     make("placed", "inline.cg", `--samples=${join(scratch, "places")}`);
+    make("apart", "apart.cg");
+    make("apart-diff", "apart-new.cg", "--base=apart.cg");
     make("rates", "exact.cg", "--event=Rate=1000 Dr / Ir");
     make("rates-diff", "exact-new.cg", "--base=exact.cg", "--event=Rate=1000 Dr / Ir");
     execFileSync(env.CG_REPORT, ["-o", "runs.html", "r1.cg", "r2.cg", "r3.cg", "--base=b1.cg", "--base=b2.cg"], { cwd: scratch });

@@ -7,7 +7,7 @@ import { languageOf, tokens, type State, type Token } from "../data/highlight.ts
 import { filesOf, linesOf, topFiles, type LineCall, type SourceLine } from "../data/lines.ts";
 import { visible } from "../data/names.ts";
 import { quotient, said } from "../state/events.ts";
-import { about, active, baseTotal, comparison, event, file as chosenFile, inclusive, isDiff, model, second, self, shareOf, total, WHOLE } from "../state/store.ts";
+import { about, codeModel, active, baseTotal, comparison, event, file as chosenFile, inclusive, isDiff, model, second, self, shareOf, total, WHOLE } from "../state/store.ts";
 import { cost, Delta, Empty, Link, Loading, Segments } from "../ui/parts.tsx";
 import { Lines } from "../ui/lines.tsx";
 import { Arrows, useLanes, type Arrow } from "./jumps.tsx";
@@ -49,7 +49,7 @@ export function itemsOf(text: string[] | undefined, lines: Map<number, SourceLin
 }
 
 export function Code() {
-    const report = model();
+    const report = codeModel();
     const side = comparison.value === "base" && report.base ? report.base : report.side;
     const f = active.value;
     const files = f === WHOLE ? topFiles(side, event.value, report.files.length) : filesOf(side, f, event.value);
@@ -59,7 +59,7 @@ export function Code() {
     const best = known.includes(home) ? home : known[0] ?? home;
     const file = chosenFile.value >= 0 && (known.includes(chosenFile.value) || chosenFile.value === home) ? chosenFile.value : best;
     if (file < 0 || file === undefined) { return <Empty title="No costs in this function"><p>It is only known from calls: no instruction of it was counted.</p></Empty>; }
-    const machine = f !== WHOLE && report.pack.head.sides[side.at].addresses;
+    const machine = f !== WHOLE && report.pack.head.sides[side.at].addresses && !report.apart;
     const shown = machine ? listing.value : "source";
     return (
         <div class="view">
@@ -79,7 +79,7 @@ export function Code() {
 }
 
 function Source({ files, file }: { files: [number, number][]; file: number }) {
-    const report = model();
+    const report = codeModel();
     const base = comparison.value === "base";
     const side = base && report.base ? report.base : report.side;
     const f = active.value;
