@@ -1,7 +1,7 @@
 //! The head of the report: everything that is not a column, as JSON. `web/src/data/head.ts` has its types.
 
 use cg_cli::json::Json;
-use cg_format::callgrind::{FileId, FunctionId, Names, ObjectId};
+use cg_format::callgrind::{FunctionId, Names, ObjectId};
 use cg_format::events;
 
 use crate::code::Found;
@@ -9,7 +9,7 @@ use crate::formula::Formula;
 use crate::load::Side;
 use crate::pack::Column;
 use crate::samples;
-use crate::sources::State;
+use crate::sources::Source;
 
 /// The version of what head and columns look like.
 const SCHEMA: i128 = 3;
@@ -42,7 +42,9 @@ pub(crate) struct Head<'a> {
     pub(crate) separate: bool,
     /// The event to begin with, an index into `show` and then `formulas`.
     pub(crate) sort: usize,
-    pub(crate) sources: &'a [(FileId, State)],
+    pub(crate) sources: &'a [Source],
+    /// What source lines link to.
+    pub(crate) editor: Option<&'a str>,
     /// What became of the object files of functions whose code was to be shown.
     pub(crate) objects: &'a [(ObjectId, Found)],
     /// Whether there were to be sources.
@@ -65,6 +67,10 @@ impl Head<'_> {
         json.string(self.title.as_bytes());
         json.key("redacted");
         json.boolean(self.redacted);
+        if let Some(editor) = self.editor {
+            json.key("editor");
+            json.string(editor.as_bytes());
+        }
         json.key("embeds");
         json.boolean(self.embeds);
         json.key("functions");
@@ -110,12 +116,17 @@ impl Head<'_> {
         json.end_array();
         json.key("sources");
         json.begin_array();
-        for (file, state) in self.sources {
+        for Source { file, state, path } in self.sources {
             json.begin_object();
             json.key("file");
             json.integer(file.index() as i128);
             json.key("state");
             json.string(state.word().as_bytes());
+            let path = path.as_ref().filter(|_| self.editor.is_some()).and_then(|path| std::path::absolute(path).ok());
+            if let Some(path) = path.as_ref().and_then(|path| path.to_str()) {
+                json.key("path");
+                json.string(path.as_bytes());
+            }
             json.end_object();
         }
         json.end_array();

@@ -85,6 +85,8 @@ export interface Head {
     version: string;
     title: string;
     redacted: boolean;
+    /** Where links to source lines lead, with {file} and {line}, if there are to be any. */
+    editor?: string;
     embeds: boolean;
     functions: number;
     events: EventInfo[];
@@ -99,7 +101,7 @@ export interface Head {
     samples?: SamplesInfo;
     /** Functions that are the same by their bodies alone. */
     renamed: { f: number; from: number }[];
-    sources: { file: number; state: "ok" | "newer" | "missing" | "binary" | "large" }[];
+    sources: { file: number; state: "ok" | "newer" | "missing" | "binary" | "large"; path?: string }[];
     objects: { object: number; state: "ok" | "missing" | "changed" }[];
     warnings: Warning[];
     columns: Record<string, ColumnInfo>;

@@ -41,9 +41,9 @@ function compared(): Side[] {
     return comparison.value === "delta" ? [...report.sides] : [comparison.value === "base" ? report.base : report.side];
 }
 
-/** Ways of all sides that are compared; undefined until their data is there. */
-export function ways(up: boolean, sides = compared()): Ways | undefined {
-    const totalOf = (side: Side) => (side.at === 0 ? total.value : baseTotal.value);
+/** Ways of all sides that are compared, or of others, whose whole is given; undefined until their data is there. */
+export function ways(up: boolean, sides = compared(), whole?: number): Ways | undefined {
+    const totalOf = (side: Side) => whole ?? (side.at === 0 ? total.value : baseTotal.value);
     if (sides.every((side) => side.hasChains)) {
         const list: Chains[] = [];
         for (const side of sides) {

@@ -11,6 +11,7 @@ import { wholeOfChains } from "../layout/chains.ts";
 import { TOP } from "../layout/expand.ts";
 import { top } from "../layout/order.ts";
 import { chains, heaviest, keyOf, treeOf, ways, wholes, type Ways } from "../state/paths.ts";
+import { HottestLoop } from "./hottest.tsx";
 import { Samples, SamplesOf } from "./samples.tsx";
 import { Causes } from "./why.tsx";
 
@@ -284,6 +285,7 @@ export function Overview() {
                             value={(f) => rows.rate?.[f] ?? 0} of={rows.rate[rows.rated[0]] || 1} unit={(value) => value.toFixed(1)} />
                     )}
                     <HotPath />
+                    <HottestLoop />
                 </>
             )}
             <About />
