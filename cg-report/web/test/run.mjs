@@ -34,6 +34,7 @@ try {
     make("hostile", "hostile.cg");
     make("loop", "loop.cg");
     make("inline", "inline.cg");
+    make("editor", "loop.cg", "--editor=vscode");
     make("diff", "new.cg.xz", "--base=base.cg.xz");
     make("exact-diff", "exact-new.cg", "--base=exact.cg");
     make("chains", "chains.cg.xz");

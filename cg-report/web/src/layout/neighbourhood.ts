@@ -88,7 +88,8 @@ export function neighbourhood(wholes: number[], down: Paths, up: Paths | undefin
                 });
                 sums.set(f, sum);
                 selfs.set(f, self);
-                exact.set(f, (exact.get(f) ?? true) && tree.exact[node] && (complete || node === 0));
+                // What several functions are shown as has what its outermost ones have.
+                if (!inner || f >= TOP) { exact.set(f, (exact.get(f) ?? true) && tree.exact[node] && (complete || node === 0)); }
             }
             const kept = (f: number) => f === root || Math.max(...(sums.get(f) ?? [0])) >= limit * whole;
             for (let node = 0; node < tree.count; node++) {

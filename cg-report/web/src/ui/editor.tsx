@@ -18,7 +18,7 @@ export function editorLink(template: string | undefined, path: string | undefine
         // Half of a pair of surrogates.
         return undefined;
     }
-    return template.replaceAll("{line}", String(Math.max(1, Math.floor(line)))).replaceAll("{file}", () => file);
+    return template.replaceAll("{line}", String(Number.isFinite(line) ? Math.max(1, Math.floor(line)) : 1)).replaceAll("{file}", () => file);
 }
 
 /** The same of a file of the report. */

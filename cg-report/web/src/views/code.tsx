@@ -148,7 +148,7 @@ function Source({ files, file }: { files: [number, number][]; file: number }) {
                 {text && <Segments label="Lines" value={extent.value} onChange={(value) => { extent.value = value; }}
                     options={[["around", "Around costs"], ["whole", "Whole file"]]} />}
                 {source?.state === "newer" && <span class="badge warn" title="The file was changed after the profile was written; its lines may be others.">changed since</span>}
-                <span class="muted mono path" title={report.files[file]}><InEditor file={file} line={Math.max(1, Math.min(...[...lines.keys()].filter((number) => number > 0)))}>{report.files[file]}</InEditor></span>
+                <span class="muted mono path" title={report.files[file]}><InEditor file={file} line={wanted?.file === file ? wanted.line : Math.min(...[...lines.keys()].filter((number) => number > 0))}>{report.files[file]}</InEditor></span>
             </div>
             {!text && <Missing state={source?.state} file={report.files[file]} />}
             <div class={`source${second.value ? " two" : ""}${compared ? " diff" : ""}${arrows.length > 0 ? " jumps" : ""}`}>
@@ -190,7 +190,7 @@ function Source({ files, file }: { files: [number, number][]; file: number }) {
                             {second.value && <span class="number" role="cell">{item.info && item.info.second !== 0 ? said(second.value, quotient(second.value, item.info.second, item.info.under)) : ""}</span>}
                             {compared && <span class="number" role="cell">{(item.info || item.base) && own !== (item.base?.own ?? 0) ? <Delta now={own} before={item.base?.own ?? 0} /> : ""}</span>}
                             {arrows.length > 0 && <span />}
-                            <span class="number muted" role="rowheader">{item.number === 0 ? "\u2013" : <InEditor file={file} line={item.number}>{item.number}</InEditor>}</span>
+                            <span class="number muted" role="rowheader">{item.number === 0 ? "\u2013" : pointed.value?.file === file && pointed.value.line === item.number ? <InEditor file={file} line={item.number}>{item.number}</InEditor> : item.number}</span>
                             <span class="text mono" role="cell">{item.number === 0 ? <em class="muted">(no line)</em> : (coloured[item.number - 1] ?? []).map(([kind, part], key) => <span key={key} class={kind === "plain" ? undefined : `t-${kind}`}>{part}</span>)}</span>
                         </div>
                     );

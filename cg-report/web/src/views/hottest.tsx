@@ -1,4 +1,4 @@
-// The loop that takes most of all: for the overview. Loops are looked for in functions in the order of their self costs, of which no loop has
+// The loop that takes most of all without the loops in it: for the overview. Loops are looked for in functions in the order of their self costs, of which no loop has
 // more, until the best one that was found has more than the next function: so none is missed.
 
 import { effect, signal } from "@preact/signals";
@@ -15,6 +15,8 @@ import { goalLine } from "./machine.tsx";
 interface Hottest {
     f: number;
     loop: Loop;
+    /** What it costs without the loops in it. */
+    alone: number;
     file: number;
     line: number;
 }
@@ -32,20 +34,22 @@ function hottest(): Hottest | null | undefined {
     const own = self(report.side);
     if (!addresses || !jumps || !ir || report.side.at !== 0) { return null; }
     if (!own) { return undefined; }
-    let best: Hottest | null = null;
+    let best: Hottest | null = null as Hottest | null;
     const order = top(own, MOST + 1);
     for (const [place, f] of order.entries()) {
-        if (best && own[f] <= best.loop.cost) { return best; }
+        if (best && own[f] <= best.alone) { return best; }
         if (place === MOST) { return null; }
         const lines = machineOf(report, report.side, f, event.value, undefined, "none");
         const counts = machineOf(report, report.side, f, ir, undefined, "none");
         if (!lines || !counts) { return undefined; }
-        for (const loop of loopsIn(lines, counts)) {
-            if (loop.cost > (best?.loop.cost ?? 0)) {
-                const at = lines.find((line) => line.addr === loop.addr);
-                best = { f, loop, file: at?.file ?? -1, line: at?.line ?? 0 };
-            }
-        }
+        const loops = loopsIn(lines, counts);
+        const alone = loops.map(({ cost }) => cost);
+        loops.forEach(({ parent, cost }) => { if (parent >= 0) { alone[parent] -= cost; } });
+        loops.forEach((loop, which) => {
+            if (alone[which] <= (best?.alone ?? 0)) { return; }
+            const at = lines.find((line) => line.addr === loop.addr);
+            best = { f, loop, alone: alone[which], file: at?.file ?? -1, line: at?.line ?? 0 };
+        });
     }
     return best;
 }
@@ -69,7 +73,7 @@ export function HottestLoop() {
     const name = report.files[file] ?? "";
     return (
         <section class="card wide hottest">
-            <h3 title="The loop with the highest self cost of all functions">Hottest loop</h3>
+            <h3 title="The loop of all functions that has the highest self cost without the loops in it">Hottest loop</h3>
             <p>
                 {percent(cost, shownTotal.value)} % of {event.value.name} in a loop of <Link f={f} />{line > 0 && name && <>, <button type="button" class="link" onClick={() => {
                     activate(f);
