@@ -11,10 +11,10 @@ use cg_format::callgrind::{Call, FunctionId, Jump, Names, ObjectId, PartHeader, 
 use cg_format::count::TooLarge;
 use cg_model::Detail;
 
-use crate::code;
 use crate::elf::Elf;
 use crate::inline::Frame;
-use crate::load::Renaming;
+use crate::renaming::Renaming;
+use crate::stretches;
 
 /// Where an inlined function is called.
 fn somewhere(file: cg_format::callgrind::FileId) -> Position {
@@ -110,7 +110,7 @@ pub(crate) fn by_code(
         let cost = &mut costs[row.function.index()];
         *cost = cost.saturating_add(detail.row_cost(row, event));
     }
-    let wanted = code::wanted(&costs, all);
+    let wanted = stretches::wanted(&costs, all);
     let known = names.functions().map(|id| ((names.get(id).object, names.function_name(id).to_vec()), id));
     let mut functions = HashMap::new();
     known.for_each(|(key, id)| _ = functions.entry(key).or_insert(id));
@@ -150,7 +150,7 @@ impl Finder<'_> {
         };
         let mut executed: Vec<u64> = places.iter().map(|(addr, _)| *addr).filter(|addr| *addr != 0).collect();
         executed.dedup();
-        if code::fits(&known.elf, &executed) {
+        if stretches::fits(&known.elf, &executed) {
             for (addr, at) in places.iter().filter(|(addr, _)| *addr != 0) {
                 if !known.at.contains_key(addr) {
                     let frames = known.elf.inlines.as_ref().map(|inlines| inlines.frames(*addr)).unwrap_or_default();

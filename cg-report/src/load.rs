@@ -7,7 +7,6 @@ use std::path::Path;
 use anyhow::{Context, anyhow, bail};
 use cg_cli::input;
 use cg_cli::progress::Progress;
-use cg_cli::substitute::Substitution;
 use cg_format::callgrind::{
     Call, Chains, FileId, FunctionId, Header, Jump, Names, Outcome, PartEnd, PartHeader, Position, Sink, read,
 };
@@ -17,9 +16,9 @@ use cg_model::{Cost, Detail, Functions, Heads};
 
 use crate::apart::{self, Apart};
 use crate::chains::Recorded;
-use crate::names::last;
 use crate::options::Code;
 use crate::pair::{self, Objects, Renamed};
+use crate::renaming::Renaming;
 use crate::runs::{self, Runs};
 use crate::samples::{Ground, Sampled, Samples};
 
@@ -92,45 +91,6 @@ pub(crate) struct Loaded {
     pub(crate) sides: Vec<Side>,
     /// Functions that are the same by their bodies alone.
     pub(crate) renamed: Renamed,
-}
-
-/// How names are changed before anything is compared.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Renaming<'a> {
-    pub(crate) file: Option<&'a Substitution>,
-    pub(crate) function: Option<&'a Substitution>,
-    /// Whether folders are left out of names of files and objects.
-    pub(crate) redact: bool,
-    /// Whether functions lose their callers and levels of recursion, so that all of one are one.
-    pub(crate) merge: bool,
-}
-
-impl Renaming<'_> {
-    fn changes(&self) -> bool {
-        self.file.is_some() || self.function.is_some() || self.redact || self.merge
-    }
-
-    /// The name of a function, as it is shown.
-    pub(crate) fn function(&self, name: &[u8]) -> anyhow::Result<Vec<u8>> {
-        apply(self.function, name)
-    }
-
-    /// That of a file.
-    pub(crate) fn file(&self, name: &[u8]) -> anyhow::Result<Vec<u8>> {
-        let name = apply(self.file, name)?;
-        Ok(if self.redact { last(&name).to_vec() } else { name })
-    }
-
-    fn object(&self, name: &[u8]) -> Vec<u8> {
-        if self.redact { last(name).to_vec() } else { name.to_vec() }
-    }
-}
-
-fn apply(substitution: Option<&Substitution>, name: &[u8]) -> anyhow::Result<Vec<u8>> {
-    match substitution {
-        Some(substitution) => Ok(substitution.apply(name)?),
-        None => Ok(name.to_vec()),
-    }
 }
 
 /// How files become sides.
@@ -406,7 +366,7 @@ fn add(
             let object = names.object(sum.objects.name(&object));
             let name = own.function_name(id);
             let name = heads.as_ref().map_or(name, |heads| heads.plain(name));
-            let function = apply(renaming.function, name)?;
+            let function = renaming.function(name)?;
             functions.push(names.function(&function, files[of.file.index()], object));
         }
         for part in tally.parts {

@@ -23,12 +23,14 @@ mod options;
 mod pack;
 mod pair;
 mod parts;
+mod renaming;
 mod report;
 mod runs;
 mod samples;
 mod serve;
 mod side;
 mod sources;
+mod stretches;
 mod verdict;
 
 use std::ffi::{OsStr, OsString};
@@ -42,8 +44,9 @@ use clap::CommandFactory;
 
 use html::Data;
 use live::Live;
-use load::{Renaming, Wishes};
+use load::Wishes;
 use options::{Contexts, Options, Parts};
+use renaming::Renaming;
 use serve::{Server, Still};
 
 /// What others may do with the report, before the umask: what they may do with profiles.

@@ -20,8 +20,8 @@ use cg_format::callgrind::{Chain, Chains, EventType, FileId, FunctionId, Names, 
 use cg_format::count::TooLarge;
 use cg_model::{Cost, Detail};
 
-use crate::load::Renaming;
 use crate::names::last;
+use crate::renaming::Renaming;
 use find::{Finder, Home};
 
 /// What the event is called.

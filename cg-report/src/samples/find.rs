@@ -12,8 +12,8 @@ use cg_format::callgrind::{FunctionId, Names, ObjectId, Place, Position};
 use cg_model::{Detail, Heads, UNKNOWN};
 
 use crate::elf::Elf;
-use crate::load::Renaming;
 use crate::names::last;
+use crate::renaming::Renaming;
 
 /// Where a sample is, or may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
