@@ -74,7 +74,7 @@ impl Spot {
 }
 
 /// Positions and what happened there.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Detail {
     /// Self costs; after [`Detail::finish`] by function, address, file and line, each once.
     pub rows: Vec<Row>,
@@ -131,6 +131,20 @@ impl Detail {
         }
     }
 
+    /// Adds an event behind the others: what each row and each call costs in it, in their order. What is left out at the end costs
+    /// nothing.
+    pub fn add_event(&mut self, rows: &[i64], calls: &[i64]) {
+        let width = self.width();
+        let mut costs = Costs { width: Some(width + 1), ..Costs::default() };
+        costs.small.reserve((self.rows.len() + self.calls.len()) * (width + 1));
+        let old = std::mem::take(&mut self.costs);
+        let places = self.rows.iter_mut().map(|row| &mut row.costs).zip(with_zeros(rows));
+        for (place, cost) in places.chain(self.calls.iter_mut().map(|call| &mut call.costs).zip(with_zeros(calls))) {
+            *place = costs.widen(&old, *place, cost);
+        }
+        self.costs = costs;
+    }
+
     /// Puts everything in order and adds up what happened at the same position.
     ///
     /// # Errors
@@ -171,8 +185,13 @@ impl Detail {
     }
 }
 
+/// Values, and zeros behind them.
+fn with_zeros(values: &[i64]) -> impl Iterator<Item = i64> + '_ {
+    values.iter().copied().chain(std::iter::repeat(0))
+}
+
 /// Costs, one after another, a full list for each entry. Most are small and take four bytes; those that are not stand aside.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Costs {
     width: Option<usize>,
     small: Vec<u32>,
@@ -225,6 +244,14 @@ impl Costs {
     fn copy(&mut self, other: &Self, costs: u32) -> u32 {
         let (at, width) = (self.small.len(), self.width.unwrap_or(0));
         (0..width).for_each(|event| self.push(other.get(costs, event)));
+        place(at, width)
+    }
+
+    /// Keeps costs of others, which have one event less, and what there is of that.
+    fn widen(&mut self, other: &Self, costs: u32, more: i64) -> u32 {
+        let (at, width) = (self.small.len(), self.width.unwrap_or(0));
+        (0..width - 1).for_each(|event| self.push(other.get(costs, event)));
+        self.push(more);
         place(at, width)
     }
 
@@ -362,6 +389,26 @@ mod tests {
         let call = &sum.calls[0];
         assert_eq!((sum.calls.len(), call.count, sum.call_cost(call, 0), sum.call_cost(call, 1)), (1, 4, 10, 0));
         assert_eq!((sum.jumps.len(), sum.jumps[0].taken, sum.jumps[0].executed()), (1, 2, Some(6)));
+    }
+
+    #[test]
+    fn an_event_that_is_added_leaves_the_others_as_they_were() {
+        let mut names = Names::default();
+        let (file, object) = (names.file(b"a.c"), names.object(b"prog"));
+        let f = names.function(b"f", file, object);
+        let at = |line| Position { place: Place { addr: 0, line }, file };
+        let mut detail = Detail::default();
+        detail.part(&PartHeader { events: vec!["Ir".into(), "Dr".into()], ..PartHeader::default() });
+        detail.row(f, at(1), &[1, i64::MAX]).unwrap();
+        detail.row(f, at(2), &[3]).unwrap();
+        detail.call(f, at(2), &Call { callee: f, target: Place::default(), count: 1 }, &[-5, 6]).unwrap();
+        detail.finish().unwrap();
+        detail.add_event(&[7], &[i64::from(LARGE)]);
+        let costs: Vec<_> = detail.rows.iter().map(|row| [0, 1, 2].map(|event| detail.row_cost(row, event))).collect();
+        assert_eq!((detail.width(), costs), (3, vec![[1, i64::MAX, 7], [3, 0, 0]]));
+        assert_eq!([0, 1, 2].map(|event| detail.call_cost(&detail.calls[0], event)), [-5, 6, i64::from(LARGE)]);
+        detail.finish().unwrap();
+        assert_eq!(detail.row_cost(&detail.rows[0], 2), 7);
     }
 
     #[test]

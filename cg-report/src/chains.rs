@@ -60,6 +60,12 @@ impl Recorded {
         Ok(Some(Self { whole: sum, parts, rest }))
     }
 
+    /// The sum of all self costs, event by event.
+    #[cfg(test)]
+    pub(crate) fn total(&self) -> Vec<i128> {
+        self.whole.total()
+    }
+
     /// Packs them.
     pub(crate) fn pack(&self, pack: &mut Pack, prefix: &str, events: &[Shown]) -> io::Result<()> {
         let order = self.whole.callers_first();

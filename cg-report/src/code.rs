@@ -11,18 +11,10 @@ use std::path::Path;
 use cg_format::callgrind::{Names, ObjectId};
 
 use crate::elf::Elf;
-use crate::listing::{Listing, Object, Stretch};
+use crate::listing::{Listing, Object};
 use crate::load::Side;
 use crate::pack::Pack;
-
-/// The share of the self cost whose functions have code in the report.
-const HOT: f64 = 0.999;
-/// Executed addresses that lie further apart belong to different stretches of code.
-const FAR: u64 = 4096;
-/// The longest instruction.
-const LONGEST: u64 = 15;
-/// A stretch of code that is longer is cut.
-const MOST: u64 = 1 << 20;
+use crate::stretches::{stretches, wanted};
 
 /// What became of an object file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,49 +118,4 @@ pub(crate) fn pack(
     let mut found: Vec<(ObjectId, Found)> = found.into_iter().collect();
     found.sort_by_key(|(object, _)| *object);
     Ok(found)
-}
-
-/// Which functions have code in the report.
-fn wanted(costs: &[i64], all: bool) -> Vec<bool> {
-    let mut wanted = vec![all; costs.len()];
-    let total: i128 = costs.iter().map(|cost| i128::from(*cost)).sum();
-    let mut order: Vec<usize> = (0..costs.len()).collect();
-    order.sort_by_key(|at| std::cmp::Reverse(costs[*at]));
-    let mut covered = 0_i128;
-    for at in order {
-        if covered as f64 >= HOT * total as f64 {
-            break;
-        }
-        covered += i128::from(costs[at]);
-        wanted[at] = true;
-    }
-    wanted
-}
-
-/// Stretches of code that hold the executed addresses, which ascend.
-fn stretches(elf: &Elf, executed: &[u64]) -> Vec<Stretch> {
-    let mut stretches: Vec<Stretch> = Vec::new();
-    for addr in executed {
-        if let Some(Stretch { end, last, .. }) = stretches.last_mut() {
-            if addr < end {
-                *last = (*last).max(*addr);
-                continue;
-            }
-            if addr - *end < FAR && elf.symbol(*addr).is_none() {
-                *end = addr + LONGEST;
-                *last = (*last).max(*addr);
-                continue;
-            }
-        }
-        let (start, end) = match elf.symbol(*addr) {
-            Some(symbol) if symbol.end > *addr => (symbol.start, symbol.end.min(symbol.start.saturating_add(MOST))),
-            _ => (*addr, addr.saturating_add(LONGEST)),
-        };
-        // Symbols may overlap; code is shown once.
-        let start = stretches.last().map_or(start, |before| start.max(before.end));
-        // Without a symbol nobody knows what follows the last address.
-        let known = elf.symbol(start).is_some_and(|symbol| symbol.end > start);
-        stretches.push(Stretch { start, end, last: if known { u64::MAX } else { *addr } });
-    }
-    stretches
 }

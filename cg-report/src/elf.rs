@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::rc::Rc;
 
-use object::{Object, ObjectSection, ObjectSymbol, ReadCache, SectionKind, SymbolKind};
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, SectionKind, SymbolKind};
 
 use crate::inline::Inlines;
 use crate::names::demangled;
@@ -49,6 +49,10 @@ pub(crate) struct Elf {
     /// By where they start; of several in one place the first.
     pub(crate) symbols: Rc<Vec<Symbol>>,
     pub(crate) inlines: Option<Inlines>,
+    /// What is mapped: where in the file, how many bytes, and the address.
+    segments: Vec<(u64, u64, u64)>,
+    /// In hexadecimal digits; empty if it has none.
+    pub(crate) build: String,
 }
 
 impl Elf {
@@ -88,8 +92,15 @@ impl Elf {
         symbols.sort_by(|a, b| (a.start, b.end).cmp(&(b.start, a.end)));
         symbols.dedup_by_key(|symbol| symbol.start);
         let inlines = Inlines::of(&file);
+        let mapped = |segment: object::Segment<'_, '_, _>| {
+            let (offset, size) = segment.file_range();
+            (offset, size, segment.address())
+        };
+        let segments = file.segments().map(mapped).collect();
+        let build = file.build_id().ok().flatten().unwrap_or_default();
+        let build = build.iter().map(|byte| format!("{byte:02x}")).collect();
         drop(cache);
-        Some(Self { reader, sections, symbols: Rc::new(symbols), inlines })
+        Some(Self { reader, sections, symbols: Rc::new(symbols), inlines, segments, build })
     }
 
     /// The bytes from `start` to `end`, as far as they are code of one section and can be read.
@@ -100,6 +111,14 @@ impl Elf {
             let mut bytes = vec![0; usize::try_from(to.checked_sub(from)?).ok()?];
             self.reader.read_exact_at(&mut bytes, section.offset + from).ok()?;
             Some(bytes)
+        })
+    }
+
+    /// The address of a place in the file, if it is mapped.
+    pub(crate) fn address(&self, place: u64) -> Option<u64> {
+        self.segments.iter().find_map(|(offset, size, address)| {
+            let behind = place.checked_sub(*offset).filter(|behind| behind < size)?;
+            address.checked_add(behind)
         })
     }
 

@@ -1,14 +1,15 @@
 //! The head of the report: everything that is not a column, as JSON. `web/src/data/head.ts` has its types.
 
 use cg_cli::json::Json;
-use cg_format::callgrind::{FileId, FunctionId, Names, ObjectId};
+use cg_format::callgrind::{FunctionId, Names, ObjectId};
 use cg_format::events;
 
 use crate::code::Found;
 use crate::formula::Formula;
 use crate::load::Side;
 use crate::pack::Column;
-use crate::sources::State;
+use crate::samples;
+use crate::sources::Source;
 
 /// The version of what head and columns look like.
 const SCHEMA: i128 = 3;
@@ -41,7 +42,9 @@ pub(crate) struct Head<'a> {
     pub(crate) separate: bool,
     /// The event to begin with, an index into `show` and then `formulas`.
     pub(crate) sort: usize,
-    pub(crate) sources: &'a [(FileId, State)],
+    pub(crate) sources: &'a [Source],
+    /// What source lines link to.
+    pub(crate) editor: Option<&'a str>,
     /// What became of the object files of functions whose code was to be shown.
     pub(crate) objects: &'a [(ObjectId, Found)],
     /// Whether there were to be sources.
@@ -64,6 +67,10 @@ impl Head<'_> {
         json.string(self.title.as_bytes());
         json.key("redacted");
         json.boolean(self.redacted);
+        if let Some(editor) = self.editor {
+            json.key("editor");
+            json.string(editor.as_bytes());
+        }
         json.key("embeds");
         json.boolean(self.embeds);
         json.key("functions");
@@ -95,6 +102,7 @@ impl Head<'_> {
         }
         json.end_array();
         self.parts(&mut json);
+        self.samples(&mut json);
         json.key("renamed");
         json.begin_array();
         for (new, base) in self.renamed {
@@ -108,12 +116,17 @@ impl Head<'_> {
         json.end_array();
         json.key("sources");
         json.begin_array();
-        for (file, state) in self.sources {
+        for Source { file, state, path } in self.sources {
             json.begin_object();
             json.key("file");
             json.integer(file.index() as i128);
             json.key("state");
             json.string(state.word().as_bytes());
+            let path = path.as_ref().filter(|_| self.editor.is_some()).and_then(|path| std::path::absolute(path).ok());
+            if let Some(path) = path.as_ref().and_then(|path| path.to_str()) {
+                json.key("path");
+                json.string(path.as_bytes());
+            }
             json.end_object();
         }
         json.end_array();
@@ -167,9 +180,41 @@ impl Head<'_> {
             json.integer(*at as i128);
             json.key("meaning");
             json.string(&meaning.unwrap_or_default());
+            json.key("spread");
+            json.boolean(self.sides[0].sampled.is_some() && name == samples::EVENT);
             json.end_object();
         }
         json.end_array();
+    }
+
+    /// What became of samples.
+    fn samples(&self, json: &mut Json) {
+        let Some(sampled) = &self.sides[0].sampled else { return };
+        json.key("samples");
+        json.begin_object();
+        let (name, kind, event) = (&sampled.name, sampled.kind, &sampled.event);
+        for (key, text) in [("name", name.as_str()), ("kind", kind), ("event", event.as_str())] {
+            json.key(key);
+            json.string(text.as_bytes());
+        }
+        for (key, count) in [("total", sampled.total), ("matched", sampled.matched), ("placed", sampled.placed)] {
+            json.key(key);
+            json.integer(i128::from(count));
+        }
+        json.key("unmatched");
+        json.integer(sampled.lost.len() as i128);
+        json.key("lost");
+        json.begin_array();
+        for (object, name, count) in sampled.told() {
+            json.begin_object();
+            json.name("object", object);
+            json.name("name", name);
+            json.key("count");
+            json.integer(i128::from(*count));
+            json.end_object();
+        }
+        json.end_array();
+        json.end_object();
     }
 
     /// Parts that can be looked at one by one, in the order of their columns.

@@ -13,6 +13,14 @@ type Slice = EndianRcSlice<LittleEndian>;
 /// Debug information that is larger stays unread.
 const MOST: u64 = 1 << 30;
 
+/// A function that an address belongs to, and where in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Frame {
+    pub(crate) name: String,
+    pub(crate) file: String,
+    pub(crate) line: u32,
+}
+
 /// The inlined functions of an object.
 pub(crate) struct Inlines {
     context: Context<Slice>,
@@ -40,21 +48,27 @@ impl Inlines {
         Context::from_dwarf(dwarf).ok().map(|context| Self { context })
     }
 
-    /// The functions that were inlined at an address, outermost first, each with the file and line of its call, as
-    /// `NAME TAB FILE:LINE TAB NAME …`; empty if there are none.
-    pub(crate) fn chain(&self, addr: u64) -> String {
-        let Ok(mut frames) = self.context.find_frames(addr).skip_all_loads() else { return String::new() };
-        let mut found: Vec<(String, String)> = Vec::new();
+    /// The functions that an address belongs to, innermost first, with where each is left; the last one is not inlined.
+    pub(crate) fn frames(&self, addr: u64) -> Vec<Frame> {
+        let Ok(mut frames) = self.context.find_frames(addr).skip_all_loads() else { return Vec::new() };
+        let mut found = Vec::new();
         while let Ok(Some(frame)) = frames.next() {
             let name = frame.function.as_ref().and_then(|name| name.raw_name().ok());
             let name = name.map_or_else(|| "???".to_owned(), |name| crate::names::demangled(&name));
             let location = frame.location.as_ref();
             let file = location.and_then(|location| location.file).unwrap_or("???");
             let line = location.and_then(|location| location.line).unwrap_or(0);
-            found.push((clean(&name), clean(&format!("{file}:{line}"))));
+            found.push(Frame { name: clean(&name), file: clean(file), line });
         }
+        found
+    }
+
+    /// The functions that were inlined at an address, outermost first, each with the file and line of its call, as
+    /// `NAME TAB FILE:LINE TAB NAME …`; empty if there are none.
+    pub(crate) fn chain(&self, addr: u64) -> String {
         // The place of a call is that of the frame around it; the outermost frame is the function itself.
-        let parts: Vec<String> = found.windows(2).rev().map(|pair| format!("{}\t{}", pair[0].0, pair[1].1)).collect();
+        let called = |pair: &[Frame]| format!("{}\t{}:{}", pair[0].name, pair[1].file, pair[1].line);
+        let parts: Vec<String> = self.frames(addr).windows(2).rev().map(called).collect();
         parts.join("\t")
     }
 }

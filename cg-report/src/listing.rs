@@ -291,7 +291,7 @@ impl Kinds {
 /// An instruction, and which of its bytes depend on where it stands.
 type Decoded = (Instruction, Option<std::ops::Range<usize>>);
 
-fn decode(code: &[u8], stretch: &Stretch) -> Vec<Decoded> {
+pub(crate) fn decode(code: &[u8], stretch: &Stretch) -> Vec<Decoded> {
     let mut decoder = Decoder::with_ip(64, code, stretch.start, DecoderOptions::NONE);
     let mut instructions = Vec::new();
     while decoder.can_decode() && decoder.ip() <= stretch.last {

@@ -2,11 +2,11 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
 use cg_cli::input;
 use cg_cli::progress::Progress;
-use cg_cli::substitute::Substitution;
 use cg_format::callgrind::{
     Call, Chains, FileId, FunctionId, Header, Jump, Names, Outcome, PartEnd, PartHeader, Position, Sink, read,
 };
@@ -14,10 +14,13 @@ use cg_format::count::TooLarge;
 use cg_format::tree::Process;
 use cg_model::{Cost, Detail, Functions, Heads};
 
+use crate::apart::{self, Apart};
 use crate::chains::Recorded;
-use crate::names::last;
+use crate::options::Code;
 use crate::pair::{self, Objects, Renamed};
+use crate::renaming::Renaming;
 use crate::runs::{self, Runs};
+use crate::samples::{Ground, Sampled, Samples};
 
 /// What files of one side of a comparison say, added up, or of several runs of one thing the one in the middle.
 #[derive(Debug)]
@@ -40,12 +43,36 @@ pub(crate) struct Side {
     pub(crate) processes: Vec<Option<Process>>,
     /// All runs, if there are several.
     pub(crate) runs: Option<Runs>,
+    /// What became of samples, if there are any.
+    pub(crate) sampled: Option<Sampled>,
+    /// The same with inlined functions of their own, if there are any.
+    pub(crate) apart: Option<Box<Side>>,
 }
 
 impl Side {
+    /// One of which nothing else is known.
+    fn of(model: Functions, detail: Detail) -> Self {
+        let (addresses, jumps) = (detail.addresses, !detail.jumps.is_empty());
+        Self {
+            model,
+            detail,
+            addresses,
+            jumps,
+            parts: Vec::new(),
+            chains: None,
+            unnamed: 0,
+            inputs: Vec::new(),
+            processes: Vec::new(),
+            runs: None,
+            sampled: None,
+            apart: None,
+        }
+    }
+
     /// Drops calls, jumps and chains, which are packed.
     pub(crate) fn forget_calls(&mut self) {
         self.chains = None;
+        self.apart = None;
         self.parts.iter_mut().for_each(|part| *part = Detail::default());
         (self.detail.calls, self.detail.jumps) = (Vec::new(), Vec::new());
     }
@@ -66,39 +93,6 @@ pub(crate) struct Loaded {
     pub(crate) renamed: Renamed,
 }
 
-/// How names are changed before anything is compared.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Renaming<'a> {
-    pub(crate) file: Option<&'a Substitution>,
-    pub(crate) function: Option<&'a Substitution>,
-    /// Whether folders are left out of names of files and objects.
-    pub(crate) redact: bool,
-    /// Whether functions lose their callers and levels of recursion, so that all of one are one.
-    pub(crate) merge: bool,
-}
-
-impl Renaming<'_> {
-    fn changes(&self) -> bool {
-        self.file.is_some() || self.function.is_some() || self.redact || self.merge
-    }
-
-    fn file(&self, name: &[u8]) -> anyhow::Result<Vec<u8>> {
-        let name = apply(self.file, name)?;
-        Ok(if self.redact { last(&name).to_vec() } else { name })
-    }
-
-    fn object(&self, name: &[u8]) -> Vec<u8> {
-        if self.redact { last(name).to_vec() } else { name.to_vec() }
-    }
-}
-
-fn apply(substitution: Option<&Substitution>, name: &[u8]) -> anyhow::Result<Vec<u8>> {
-    match substitution {
-        Some(substitution) => Ok(substitution.apply(name)?),
-        None => Ok(name.to_vec()),
-    }
-}
-
 /// How files become sides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wishes<'a> {
@@ -107,6 +101,12 @@ pub(crate) struct Wishes<'a> {
     pub(crate) apart: bool,
     /// The event by which the run in the middle is found; the first one if there is none of this name.
     pub(crate) event: Option<&'a str>,
+    /// What is laid beside the counts, where there is nothing to compare.
+    pub(crate) samples: Option<&'a Samples>,
+    /// Where object files are looked for.
+    pub(crate) root: Option<&'a Path>,
+    /// Whose code is read, so that it is known what was inlined.
+    pub(crate) code: Code,
 }
 
 /// Files of one side, added up but without a model, which needs the names of all sides.
@@ -118,6 +118,9 @@ struct Sums {
     /// What happened in each part, until there is the sum of them, and its chains of calls.
     details: Vec<Detail>,
     chains: Vec<Chains>,
+    /// Each part with its inlined functions apart, where it names any, until there is the sum of them.
+    aparts: Vec<Option<Detail>>,
+    apart: Option<Detail>,
     /// The sum of the rows of each part.
     sums: Vec<Cost>,
     /// What happened in all parts together, once they were read.
@@ -165,6 +168,7 @@ pub(crate) fn sides(lists: &[&[OsString]], wishes: Wishes<'_>) -> anyhow::Result
     for (side, shown) in runs.iter_mut().zip(&shown) {
         for (at, run) in side.iter_mut().enumerate() {
             let kept = wishes.apart && lists.len() == 1 && at == *shown;
+            run.apart = apart_whole(&mut run.aparts, &run.details, &functions, &files)?;
             run.whole = whole(&mut run.details, kept, &functions, &files)?;
         }
     }
@@ -176,21 +180,43 @@ pub(crate) fn sides(lists: &[&[OsString]], wishes: Wishes<'_>) -> anyhow::Result
         }
         renamed = guessed;
     }
+    let mut sampled = None;
+    if let ([runs], [shown]) = (&mut runs[..], &shown[..]) {
+        let run = &mut runs[*shown];
+        sampled = wishes.samples.map(|samples| run.lay(samples, &names, wishes)).transpose()?;
+        if run.apart.is_none() && wishes.code != Code::None && !wishes.renaming.redact {
+            let event = run.event(wishes.event);
+            let all = wishes.code == Code::All;
+            run.apart = apart::by_code(&mut names, &run.whole, wishes.renaming, wishes.root, event, all)?;
+        }
+    }
+    // What only one side tells cannot be compared.
+    let both = runs.iter().zip(&shown).all(|(side, shown)| side[*shown].apart.is_some());
     let mut sides = Vec::new();
-    for (side, shown) in runs.into_iter().zip(shown) {
-        sides.push(one(side, shown, &names)?);
+    for (mut side, shown) in runs.into_iter().zip(shown) {
+        let apart = side[shown].apart.take().filter(|_| both);
+        let mut side = one(side, shown, &names, apart)?;
+        side.sampled = sampled.take();
+        if let Some(apart) = &mut side.apart {
+            apart.sampled.clone_from(&side.sampled);
+        }
+        sides.push(side);
     }
     Ok(Loaded { names, sides, renamed })
 }
 
 /// A side of its runs, of which one is shown.
-fn one(side: Vec<Sums>, shown: usize, names: &Names) -> anyhow::Result<Side> {
+fn one(side: Vec<Sums>, shown: usize, names: &Names, apart: Option<Detail>) -> anyhow::Result<Side> {
     let several = side.len() > 1;
     let mut runs = Runs::new(shown);
-    let mut picture = None;
+    let (mut picture, mut apart, mut inlined) = (None, apart, None);
     for (at, run) in side.into_iter().enumerate() {
         let Sums { sums, whole, details, chains, header, parts, processes, inputs, unnamed, .. } = run;
         let input = inputs.iter().map(|(name, ..)| name.as_str()).collect::<Vec<_>>().join(" + ");
+        if let Some(detail) = apart.take_if(|_| at == shown) {
+            let model = Functions::new(input.clone(), header.clone(), parts.clone(), &sums, names, &detail)?;
+            inlined = Some(Box::new(Side::of(model, detail)));
+        }
         let model = Functions::new(input, header, parts, &sums, names, &whole)?;
         if several {
             runs.add(&model);
@@ -201,19 +227,8 @@ fn one(side: Vec<Sums>, shown: usize, names: &Names) -> anyhow::Result<Side> {
     }
     let (model, detail, parts, chains, inputs, processes, unnamed) = picture.context("no files")?;
     let chains = Recorded::new(chains, &detail, &parts, names)?;
-    let (addresses, jumps) = (detail.addresses, !detail.jumps.is_empty());
-    Ok(Side {
-        model,
-        detail,
-        addresses,
-        jumps,
-        parts,
-        chains,
-        unnamed,
-        inputs,
-        processes,
-        runs: several.then_some(runs),
-    })
+    let runs = several.then_some(runs);
+    Ok(Side { parts, chains, unnamed, inputs, processes, runs, apart: inlined, ..Side::of(model, detail) })
 }
 
 /// Whether two runs can be compared.
@@ -237,17 +252,40 @@ impl Sums {
         self.parts.first().map_or(&[], |part| &part.header.events)
     }
 
+    /// The number of an event, or that of the first one.
+    fn event(&self, name: Option<&str>) -> usize {
+        name.and_then(|name| self.events().iter().position(|known| known == name)).unwrap_or(0)
+    }
+
     /// What all rows cost.
     fn total(&self, event: Option<&str>) -> i128 {
-        let at = event.and_then(|event| self.events().iter().position(|name| name == event)).unwrap_or(0);
+        let at = self.event(event);
         self.sums.iter().map(|part| i128::from(part.value(at))).sum()
+    }
+
+    /// Lays samples beside the counts.
+    fn lay(&mut self, samples: &Samples, names: &Names, wishes: Wishes<'_>) -> anyhow::Result<Sampled> {
+        let event = self.event(wishes.event);
+        let Self { whole, parts, sums, chains, apart, .. } = self;
+        if let Some(detail) = apart {
+            let ground = Ground { names, detail, parts: &mut [], sums: &mut [], chains: &mut [], event };
+            samples.lay(ground, wishes.renaming, wishes.root)?;
+        }
+        let ground = Ground { names, detail: whole, parts, sums, chains, event };
+        let mut sampled = samples.lay(ground, wishes.renaming, wishes.root)?;
+        if wishes.renaming.redact {
+            sampled.redact();
+        }
+        Ok(sampled)
     }
 
     /// Gives functions other numbers.
     fn rename(&mut self, functions: &[FunctionId], files: &[FileId]) -> Result<(), TooLarge> {
-        let old = std::mem::take(&mut self.whole);
-        self.whole.append(&old, functions, files);
-        self.whole.finish()?;
+        for detail in std::iter::once(&mut self.whole).chain(&mut self.apart) {
+            let old = std::mem::take(detail);
+            detail.append(&old, functions, files);
+            detail.finish()?;
+        }
         for chains in &mut self.chains {
             let old = std::mem::replace(chains, chains.like());
             chains.append(&old, functions)?;
@@ -268,6 +306,25 @@ fn whole(parts: &mut Vec<Detail>, kept: bool, functions: &[FunctionId], files: &
         parts.clear();
     }
     Ok(whole)
+}
+
+/// The sum of parts with inlined functions apart, if any names one.
+fn apart_whole(
+    aparts: &mut Vec<Option<Detail>>,
+    parts: &[Detail],
+    functions: &[FunctionId],
+    files: &[FileId],
+) -> Result<Option<Detail>, TooLarge> {
+    let aparts = std::mem::take(aparts);
+    if aparts.iter().all(Option::is_none) {
+        return Ok(None);
+    }
+    let mut whole = Detail::default();
+    for (apart, part) in aparts.iter().zip(parts) {
+        whole.append(apart.as_ref().unwrap_or(part), functions, files);
+    }
+    whole.finish()?;
+    Ok(Some(whole))
 }
 
 fn add(
@@ -297,6 +354,7 @@ fn add(
     if alone && !renaming.changes() {
         *names = own;
         (sum.details, sum.chains) = (tally.parts, tally.chains);
+        sum.aparts = tally.aparts.into_iter().map(|apart| apart.detail).collect();
     } else {
         let files = own.files().map(|id| Ok(names.file(&renaming.file(own.file_name(id))?)));
         let files: Vec<FileId> = files.collect::<anyhow::Result<_>>()?;
@@ -308,13 +366,20 @@ fn add(
             let object = names.object(sum.objects.name(&object));
             let name = own.function_name(id);
             let name = heads.as_ref().map_or(name, |heads| heads.plain(name));
-            let function = apply(renaming.function, name)?;
+            let function = renaming.function(name)?;
             functions.push(names.function(&function, files[of.file.index()], object));
         }
         for part in tally.parts {
             let mut there = Detail::default();
             there.append(&part, &functions, &files);
             sum.details.push(there);
+        }
+        for apart in tally.aparts {
+            sum.aparts.push(apart.detail.map(|detail| {
+                let mut there = Detail::default();
+                there.append(&detail, &functions, &files);
+                there
+            }));
         }
         for chains in tally.chains {
             let mut there = chains.like();
@@ -336,6 +401,7 @@ fn add(
 #[derive(Debug, Default)]
 struct Tally {
     parts: Vec<Detail>,
+    aparts: Vec<Apart>,
     sums: Vec<Cost>,
     chains: Vec<Chains>,
     /// The process of each part, and that of what comes next.
@@ -362,6 +428,7 @@ impl Sink for Tally {
         let mut detail = Detail::default();
         detail.part(header);
         self.parts.push(detail);
+        self.aparts.push(Apart::default());
         self.chains.push(Chains::new(header.events.len()));
     }
 
@@ -369,16 +436,24 @@ impl Sink for Tally {
         if let Some(sum) = self.sums.last_mut() {
             sum.add(costs)?;
         }
+        self.aparts.last_mut().map_or(Ok(()), |part| part.row(function, at, costs))?;
         self.parts.last_mut().map_or(Ok(()), |part| part.row(function, at, costs))
     }
 
     fn call(&mut self, function: FunctionId, at: Position, call: &Call, costs: &[i64]) -> Result<(), TooLarge> {
+        self.aparts.last_mut().map_or(Ok(()), |part| part.call(function, at, call, costs))?;
         self.parts.last_mut().map_or(Ok(()), |part| part.call(function, at, call, costs))
     }
 
     fn jump(&mut self, function: FunctionId, at: Position, jump: &Jump) {
         if let Some(part) = self.parts.last_mut() {
             part.jump(function, at, jump);
+        }
+    }
+
+    fn inlined(&mut self, function: Option<FunctionId>) {
+        if let Some(part) = self.aparts.last_mut() {
+            part.inlined(function, self.parts.last());
         }
     }
 

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod allocator;
+mod apart;
 mod chains;
 mod code;
 mod elf;
@@ -22,11 +23,14 @@ mod options;
 mod pack;
 mod pair;
 mod parts;
+mod renaming;
 mod report;
 mod runs;
+mod samples;
 mod serve;
 mod side;
 mod sources;
+mod stretches;
 mod verdict;
 
 use std::ffi::{OsStr, OsString};
@@ -40,8 +44,9 @@ use clap::CommandFactory;
 
 use html::Data;
 use live::Live;
-use load::{Renaming, Wishes};
+use load::Wishes;
 use options::{Contexts, Options, Parts};
+use renaming::Renaming;
 use serve::{Server, Still};
 
 /// What others may do with the report, before the umask: what they may do with profiles.
@@ -69,7 +74,17 @@ fn run(options: &Options) -> anyhow::Result<u8> {
         redact: options.redact,
         merge: options.contexts == Contexts::Merge,
     };
-    let wishes = Wishes { renaming, apart: options.parts == Parts::Keep, event: options.sort.as_deref() };
+    let samples =
+        options.samples.as_ref().map(|file| samples::read(file, options.samples_event.as_deref())).transpose()?;
+    let wishes = Wishes {
+        renaming,
+        // What was sampled in which part is not known.
+        apart: options.parts == Parts::Keep && samples.is_none(),
+        event: options.sort.as_deref(),
+        samples: samples.as_ref(),
+        root: options.root.as_deref(),
+        code: options.code,
+    };
     let patience = (!options.keep).then_some(serve::PATIENCE);
     if let Some(pid) = options.live {
         let server = Server::start(options.serve.unwrap_or(serve::ANYWHERE))?;

@@ -55,6 +55,15 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE")]
     pub(crate) mem: Option<OsString>,
 
+    /// Lay what another profiler measured beside the counts, as an event Smp: the output of perf script, a profile of pprof's format, folded
+    /// stacks, or lines such as 'lib.so+0x1a2b 12'. Parts of the profile are added up then
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["base", "separate", "live"])]
+    pub(crate) samples: Option<OsString>,
+
+    /// With --samples: what was measured, if that is more than one thing, such as cycles:u [default: the first one]
+    #[arg(long, value_name = "NAME", requires = "samples")]
+    pub(crate) samples_event: Option<String>,
+
     /// Compare with this profile: everything in the report is then told of both, and as a difference. Several files on a side are runs
     /// of one thing: the one in the middle is shown, with how far the others are from it; may be repeated
     #[arg(long, value_name = "FILE")]
@@ -120,6 +129,10 @@ pub(crate) struct Options {
     /// Whether functions that a run told apart by callers or levels of recursion (f'2, f'g'main) stand apart, or all of one are one
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = Contexts::Apart)]
     pub(crate) contexts: Contexts,
+
+    /// Have source lines link to an editor: vscode, vscodium, cursor, zed, idea, sublime, textmate, emacs, or an address with {file} and {line}
+    #[arg(long, value_name = "EDITOR", value_parser = editor, conflicts_with = "redact")]
+    pub(crate) editor: Option<String>,
 
     /// Leave out sources, folders of files and objects, the command line and descriptions of the run
     #[arg(long)]
@@ -191,6 +204,39 @@ fn bound(text: &str) -> Result<Bound, String> {
     }
 }
 
+/// Addresses by which editors open a line of a file.
+const EDITORS: [(&str, &str); 8] = [
+    ("vscode", "vscode://file{file}:{line}"),
+    ("vscodium", "vscodium://file{file}:{line}"),
+    ("cursor", "cursor://file{file}:{line}"),
+    ("zed", "zed://file{file}:{line}"),
+    ("idea", "idea://open?file={file}&line={line}"),
+    ("sublime", "subl://open?url=file://{file}&line={line}"),
+    ("textmate", "txmt://open?url=file://{file}&line={line}"),
+    ("emacs", "emacs://open?url=file://{file}&line={line}"),
+];
+
+/// Schemes of which browsers run, load or send something: no editor's.
+const FORBIDDEN: [&str; 11] =
+    ["javascript", "data", "vbscript", "blob", "about", "file", "view-source", "http", "https", "ws", "wss"];
+
+/// What source lines link to.
+fn editor(text: &str) -> Result<String, String> {
+    if let Some((_, address)) = EDITORS.iter().find(|(name, _)| *name == text) {
+        return Ok((*address).to_owned());
+    }
+    let known = EDITORS.map(|(name, _)| name).join(", ");
+    let Some((scheme, _)) = text.split_once(':').filter(|_| text.contains("{file}")) else {
+        return Err(format!("it is {known}, or an address such as myeditor://{{file}}:{{line}}"));
+    };
+    let sound = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+.-".contains(c));
+    if !sound || FORBIDDEN.contains(&scheme.to_ascii_lowercase().as_str()) || text.contains(char::is_control) {
+        return Err(format!("`{scheme}:` opens no editor"));
+    }
+    Ok(text.to_owned())
+}
+
 /// A size in bytes, with K, M or G for powers of 1024.
 fn size(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.as_bytes().last() {
@@ -206,6 +252,23 @@ fn size(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn editors_are_names_or_addresses() {
+        assert_eq!(editor("vscode").unwrap(), "vscode://file{file}:{line}");
+        assert_eq!(editor("my-ed+1:open?{file}").unwrap(), "my-ed+1:open?{file}");
+        for wrong in [
+            "vi",
+            "javascript:alert({file})",
+            "HTTPS://x/{file}",
+            "x://{line}",
+            "1x:{file}",
+            "a b:{file}",
+            "x:{file}\n",
+        ] {
+            assert!(editor(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn sizes_have_units_of_1024() {

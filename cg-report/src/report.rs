@@ -1,7 +1,7 @@
 //! From sides to a page: names, columns, warnings and the head, put together.
 
 use anyhow::{Context, bail};
-use cg_format::callgrind::{FileId, Names, ObjectId};
+use cg_format::callgrind::{Names, ObjectId};
 use cg_format::show::commas;
 use cg_model::UNKNOWN;
 
@@ -13,6 +13,8 @@ use crate::load::{Loaded, Side, packing};
 use crate::names::last;
 use crate::options::{Code, Options, Sources};
 use crate::pack::{Pack, Shown};
+use crate::samples::Sampled;
+use crate::sources::Source;
 use crate::{code, formula, memory, parts, side, sources};
 
 /// Rows of the table for browsers without scripts.
@@ -68,6 +70,8 @@ pub(crate) fn page(options: &Options, loaded: &mut Loaded) -> anyhow::Result<Pag
     }
     let mut warnings = warnings(names, new, primary, incomplete, &texts);
     warnings.extend(other_events);
+    let said = sides[0].sampled.iter().flat_map(Sampled::warnings);
+    warnings.extend(said.map(|(kind, text)| Warning { kind, text }));
     warnings.extend(unknown);
     sides.iter_mut().for_each(Side::forget_calls);
     let objects = if options.code == Code::None || options.redact {
@@ -94,6 +98,7 @@ pub(crate) fn page(options: &Options, loaded: &mut Loaded) -> anyhow::Result<Pag
         separate: options.separate,
         sort,
         sources: &texts,
+        editor: options.editor.as_deref(),
         embeds,
         objects: &objects,
         redacted: options.redact,
@@ -238,13 +243,7 @@ fn joined<'a>(names: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     text
 }
 
-fn warnings(
-    names: &Names,
-    side: &Side,
-    event: usize,
-    incomplete: usize,
-    texts: &[(FileId, sources::State)],
-) -> Vec<Warning> {
+fn warnings(names: &Names, side: &Side, event: usize, incomplete: usize, texts: &[Source]) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |kind, text| warnings.push(Warning { kind, text });
     let name = &side.model.events[event];
@@ -308,7 +307,7 @@ fn warnings(
             ),
         );
     }
-    let count = |state| texts.iter().filter(|(_, found)| *found == state).count();
+    let count = |state| texts.iter().filter(|source| source.state == state).count();
     let newer = count(sources::State::Newer);
     if newer > 0 {
         warn("newer", format!("{} changed after the profile was written: lines may not fit.", were(newer)));

@@ -10,7 +10,10 @@ use cg_model::CallSite;
 
 use crate::load::Side;
 use crate::pack::{Pack, Shown};
+use crate::samples;
 
+/// What columns begin with that have inlined functions apart.
+const INLINED: &str = "i.";
 /// The function has rows of self cost; others are only called.
 const HAS_ROWS: u64 = 1;
 /// What callers saw differs from what the function spent with its callees.
@@ -35,6 +38,9 @@ pub(crate) fn pack(pack: &mut Pack, side: &Side, prefix: &str, events: &[Shown])
     pack.numbers(name("arc.within"), column(arcs, |arc| u64::from(model.within(arc.caller, arc.callee))))?;
     pack_arc_costs(pack, side, prefix, events)?;
     details(pack, side, prefix, functions, events)?;
+    if let Some(apart) = &side.apart {
+        self::pack(pack, apart, &name(INLINED), events)?;
+    }
     if let Some(chains) = &side.chains {
         chains.pack(pack, prefix, events)?;
     }
@@ -75,7 +81,9 @@ fn entries(pack: &mut Pack, side: &Side, prefix: &str, events: &[Shown]) -> io::
         *sum = sum.saturating_add(arc.count);
     }
     let mut incomplete = vec![false; count];
-    for Shown { event, .. } in events {
+    // What is spread is no sum that callers saw.
+    let spread = model.events.iter().position(|name| side.sampled.is_some() && name == samples::EVENT);
+    for Shown { event, .. } in events.iter().filter(|shown| Some(shown.event) != spread) {
         let seen = model.seen(detail, *event);
         let told = seen.into_iter().zip(model.spent(detail, *event)).zip(&model.cycle);
         for (((seen, spent), cycle), incomplete) in told.zip(&mut incomplete) {

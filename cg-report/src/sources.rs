@@ -45,6 +45,15 @@ impl State {
     }
 }
 
+/// A source file that rows name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Source {
+    pub(crate) file: FileId,
+    pub(crate) state: State,
+    /// Where it was found.
+    pub(crate) path: Option<PathBuf>,
+}
+
 /// Packs the texts of files as `src.NUMBER`; gives what became of each.
 pub(crate) fn pack(
     pack: &mut Pack,
@@ -53,7 +62,7 @@ pub(crate) fn pack(
     event: usize,
     folders: &[PathBuf],
     limit: u64,
-) -> io::Result<Vec<(FileId, State)>> {
+) -> io::Result<Vec<Source>> {
     let mut costs: HashMap<FileId, i64> = HashMap::new();
     for row in &side.detail.rows {
         let cost = costs.entry(row.at().file).or_default();
@@ -69,7 +78,8 @@ pub(crate) fn pack(
         if name == UNKNOWN || name.is_empty() {
             continue;
         }
-        states.push((file, one(pack, name, file, folders, written, &mut room)?));
+        let (state, path) = one(pack, name, file, folders, written, &mut room)?;
+        states.push(Source { file, state, path });
     }
     Ok(states)
 }
@@ -92,7 +102,7 @@ fn one(
     folders: &[PathBuf],
     written: Option<SystemTime>,
     room: &mut u64,
-) -> io::Result<State> {
+) -> io::Result<(State, Option<PathBuf>)> {
     let mut state = State::Missing;
     for candidate in candidates(name, folders) {
         let Ok(meta) = std::fs::metadata(&candidate) else { continue };
@@ -107,12 +117,12 @@ fn one(
         }
         // The file may have grown since.
         if text.len() as u64 > *room {
-            return Ok(State::TooLarge);
+            return Ok((State::TooLarge, None));
         }
         *room -= text.len() as u64;
         pack.text(format!("src.{}", file.index()), String::from_utf8_lossy(&text).into_owned().into_bytes())?;
         let newer = written.is_some_and(|written| time > written);
-        return Ok(if newer { State::Newer } else { State::Embedded });
+        return Ok((if newer { State::Newer } else { State::Embedded }, Some(candidate)));
     }
-    Ok(state)
+    Ok((state, None))
 }

@@ -30,7 +30,7 @@ _cg_import() {
             fi
             case "${prev}" in
                 --format)
-                    COMPREPLY=($(compgen -W "auto perf pprof folded" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto perf pprof folded offsets" -- "${cur}"))
                     return 0
                     ;;
                 -o)

@@ -23,7 +23,7 @@ _cg_report() {
 
     case "${cmd}" in
         cg_report)
-            opts="-o -I -h -V --output --open --serve --live --keep --mem --base --separate --label --event --fail-above --show --sort --source --source-limit --include --mod-filename --mod-funcname --code --root --parts --contexts --redact --max-size --help --version"
+            opts="-o -I -h -V --output --open --serve --live --keep --mem --samples --samples-event --base --separate --label --event --fail-above --show --sort --source --source-limit --include --mod-filename --mod-funcname --code --root --parts --contexts --editor --redact --max-size --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -46,6 +46,14 @@ _cg_report() {
                     return 0
                     ;;
                 --mem)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --samples)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --samples-event)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -111,6 +119,10 @@ _cg_report() {
                     ;;
                 --contexts)
                     COMPREPLY=($(compgen -W "apart merge" -- "${cur}"))
+                    return 0
+                    ;;
+                --editor)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --max-size)

@@ -2,6 +2,8 @@ complete -c cg_report -s o -l output -d 'Where to write the report; - is standar
 complete -c cg_report -l serve -d 'Serve the report from this machine alone, at an address that nobody can guess, instead of writing a file: parts of it are sent when they are looked at, so that there is no limit to its size [default: any free port]' -r
 complete -c cg_report -l live -d 'Serve a report of a run of grind that goes on, by its process: it begins with a part that the run is asked to write, and grows by each further one, which the page can ask for' -r
 complete -c cg_report -l mem -d 'Show the data objects of the same run, too: its mem.out file, with misses by object, streams, stack distances and shared lines, as far as it has them' -r
+complete -c cg_report -l samples -d 'Lay what another profiler measured beside the counts, as an event Smp: the output of perf script, a profile of pprof\'s format, folded stacks, or lines such as \'lib.so+0x1a2b 12\'. Parts of the profile are added up then' -r
+complete -c cg_report -l samples-event -d 'With --samples: what was measured, if that is more than one thing, such as cycles:u [default: the first one]' -r
 complete -c cg_report -l base -d 'Compare with this profile: everything in the report is then told of both, and as a difference. Several files on a side are runs of one thing: the one in the middle is shown, with how far the others are from it; may be repeated' -r
 complete -c cg_report -l label -d 'What a profile is called instead of by its file: the first name is the first profile\'s, and so on; may be repeated' -r
 complete -c cg_report -l event -d 'Show an event that is computed from others: a sum, such as Work=\'Ir + 10 Bm\', or a ratio of sums, such as PerK=\'1000 L1m / Ir\'; may be repeated' -r
@@ -22,6 +24,7 @@ complete -c cg_report -l parts -d 'Whether parts of profiles, such as dumps and 
 sum\t'Only their sum is in the report'"
 complete -c cg_report -l contexts -d 'Whether functions that a run told apart by callers or levels of recursion (f\'2, f\'g\'main) stand apart, or all of one are one' -r -f -a "apart\t'Each stands by itself'
 merge\t'All of a function are one'"
+complete -c cg_report -l editor -d 'Have source lines link to an editor: vscode, vscodium, cursor, zed, idea, sublime, textmate, emacs, or an address with {file} and {line}' -r
 complete -c cg_report -l max-size -d 'Refuse to write a larger report' -r
 complete -c cg_report -l open -d 'Open the report in $BROWSER, or in what xdg-open finds'
 complete -c cg_report -l keep -d 'With --serve or --live: go on when the page has been closed for ten minutes'

@@ -4,22 +4,19 @@
 //! made up.
 #![forbid(unsafe_code)]
 
-mod measured;
-mod read;
-
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use cg_cli::progress::Progress;
 use cg_cli::{exit, input, options as cli};
+use cg_exchange::measured::Measured;
+use cg_exchange::read;
 use cg_format::atomic::write_file;
 use cg_format::callgrind::{WriteOptions, Writer};
 use clap::{CommandFactory, Parser, ValueEnum};
-
-use measured::Measured;
 
 /// What is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -32,6 +29,8 @@ enum Format {
     Pprof,
     /// Folded stacks, one a line
     Folded,
+    /// Places in objects, one a line: `lib.so+0x1a2b 12`
+    Offsets,
 }
 
 /// Make a callgrind profile of what another program measured.
@@ -46,7 +45,7 @@ struct Options {
     #[arg(short, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Take only these events, in this order; for folded stacks the name of what they count [default: all; samples]
+    /// Take only these events, in this order; for folded stacks and offsets the name of what they count [default: all; samples]
     #[arg(long, value_name = "A,B,C")]
     events: Option<String>,
 
@@ -97,36 +96,27 @@ fn import(options: &Options, bytes: &[u8]) -> anyhow::Result<cg_format::callgrin
         (Format::Auto, read::Kind::Perf) => Format::Perf,
         (Format::Auto, read::Kind::Folded) => Format::Folded,
         (Format::Auto, read::Kind::Pprof) => Format::Pprof,
+        (Format::Auto, read::Kind::Offsets) => Format::Offsets,
         (format, _) => format,
     };
+    let events = options.events.as_deref();
     let (name, measured) = match format {
-        Format::Perf => ("perf script", select(read::perf(bytes)?, options.events.as_deref())?),
-        Format::Folded => ("folded stacks", read::folded(bytes, options.events.as_deref().unwrap_or("samples"))?),
-        Format::Auto | Format::Pprof => ("pprof", select(read::pprof(bytes)?, options.events.as_deref())?),
+        Format::Perf => ("perf script", select(read::perf(bytes)?, events)?),
+        Format::Folded => ("folded stacks", read::folded(bytes, events.unwrap_or("samples"))?),
+        Format::Offsets => ("places in objects", read::offsets(bytes, events.unwrap_or("samples"))?),
+        Format::Auto | Format::Pprof => ("pprof", select(read::pprof(bytes)?, events)?),
     };
     if measured.stacks.is_empty() {
         bail!("there is no sample in it");
     }
-    measured.profile(name, options.separate_callers)
+    measured.profile(name, options.separate_callers).map_err(|_| anyhow!("a sum of costs is larger than 64 bits hold"))
 }
 
-/// Keeps the events that are wanted. Samples that have none of them go.
+/// Keeps the events that are wanted.
 fn select(mut measured: Measured, wanted: Option<&str>) -> anyhow::Result<Measured> {
-    let Some(wanted) = wanted else { return Ok(measured) };
-    let mut places = Vec::new();
-    for name in cli::comma_list(wanted) {
-        let found = measured.events.iter().position(|event| *event == name);
-        places.push(
-            found.with_context(|| {
-                format!("there is no event `{name}` (--events), but: {}", measured.events.join(" "))
-            })?,
-        );
+    if let Some(wanted) = wanted {
+        measured.select(cli::comma_list(wanted)).context("--events")?;
     }
-    measured.events = places.iter().map(|at| measured.events[*at].clone()).collect();
-    for stack in &mut measured.stacks {
-        stack.costs = places.iter().map(|at| stack.costs.get(*at).copied().unwrap_or(0)).collect();
-    }
-    measured.stacks.retain(|stack| stack.costs.iter().any(|cost| *cost != 0));
     Ok(measured)
 }
 

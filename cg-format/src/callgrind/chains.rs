@@ -65,6 +65,12 @@ impl Chains {
         Self::new(self.width)
     }
 
+    /// How many events there are.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
     /// All of them, by number.
     #[must_use]
     pub fn all(&self) -> &[Chain] {

@@ -34,6 +34,7 @@ try {
     make("hostile", "hostile.cg");
     make("loop", "loop.cg");
     make("inline", "inline.cg");
+    make("editor", "loop.cg", "--editor=vscode");
     make("diff", "new.cg.xz", "--base=base.cg.xz");
     make("exact-diff", "exact-new.cg", "--base=exact.cg");
     make("chains", "chains.cg.xz");
@@ -45,6 +46,12 @@ try {
     }
     // grind --cache-sim=yes --objects=yes --streams=misses --sharing=lines --reuse-dist=exact --D1=32768,8,64 ./shared
     make("memory", "shared.cachegrind.xz", `--mem=${join(data, "shared.mem.xz")}`, "--mod-filename=s/.demo.//");
+    writeFileSync(join(scratch, "samples.folded"), "main 5\nmain;left;shared 30\nmain;right 5\nkernel<b>;evil<i>\u202e 10\n");
+    make("samples", "exact.cg", `--samples=${join(scratch, "samples.folded")}`, "--event=Pace=Smp / Ir");
+    writeFileSync(join(scratch, "places"), "inline.elf+0x1000 5\ninline.elf+0x1081 3\n");
+    make("placed", "inline.cg", `--samples=${join(scratch, "places")}`);
+    make("apart", "apart.cg");
+    make("apart-diff", "apart-new.cg", "--base=apart.cg");
     make("rates", "exact.cg", "--event=Rate=1000 Dr / Ir");
     make("rates-diff", "exact-new.cg", "--base=exact.cg", "--event=Rate=1000 Dr / Ir");
     execFileSync(env.CG_REPORT, ["-o", "runs.html", "r1.cg", "r2.cg", "r3.cg", "--base=b1.cg", "--base=b2.cg"], { cwd: scratch });

@@ -61,3 +61,13 @@ export function signed(value: number): string {
 export function plural(count: number, one: string, many = `${one}s`): string {
     return `${digits(count)} ${count === 1 ? one : many}`;
 }
+
+/** By how much one share is above another one; NaN where there is nothing to compare with. */
+export function paceOf(count: number, counts: number, cost: number, costs: number): number {
+    return cost > 0 && counts > 0 && costs > 0 ? (count / counts) / (cost / costs) : NaN;
+}
+
+/** The same as it is shown. */
+export function pacing(pace: number): string {
+    return Number.isNaN(pace) ? "\u2013" : `${rational(pace)}\u00d7`;
+}

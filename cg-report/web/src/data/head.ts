@@ -7,6 +7,8 @@ export interface EventInfo {
     /** The number that its columns have. */
     column: number;
     meaning: string;
+    /** Whether inclusive costs of it are spread along calls, which is an estimate. */
+    spread: boolean;
 }
 
 export interface Input {
@@ -58,6 +60,21 @@ export interface PartInfo {
     totals: string[];
 }
 
+/** What became of samples of another profiler. */
+export interface SamplesInfo {
+    name: string;
+    /** What kind of file it was, and what a sample counts. */
+    kind: string;
+    event: string;
+    total: number;
+    /** What belongs to functions of the profile, and of that what belongs to instructions. */
+    matched: number;
+    placed: number;
+    /** How many places belong to nothing, and the first of them. */
+    unmatched: number;
+    lost: { object: string; name: string; count: number }[];
+}
+
 export interface Warning {
     kind: string;
     text: string;
@@ -68,6 +85,8 @@ export interface Head {
     version: string;
     title: string;
     redacted: boolean;
+    /** Where links to source lines lead, with {file} and {line}, if there are to be any. */
+    editor?: string;
     embeds: boolean;
     functions: number;
     events: EventInfo[];
@@ -79,9 +98,10 @@ export interface Head {
     sides: SideInfo[];
     /** Parts that can be looked at one by one, if there are several. */
     parts: PartInfo[];
+    samples?: SamplesInfo;
     /** Functions that are the same by their bodies alone. */
     renamed: { f: number; from: number }[];
-    sources: { file: number; state: "ok" | "newer" | "missing" | "binary" | "large" }[];
+    sources: { file: number; state: "ok" | "newer" | "missing" | "binary" | "large"; path?: string }[];
     objects: { object: number; state: "ok" | "missing" | "changed" }[];
     warnings: Warning[];
     columns: Record<string, ColumnInfo>;

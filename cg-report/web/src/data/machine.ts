@@ -48,7 +48,7 @@ export interface MachineLine {
 }
 
 /** The lines of a function, by address; undefined until the data is there. */
-export function machineOf(model: Model, side: Side, f: number, event: Event, second: Measure | undefined, syntax: "att" | "intel"): MachineLine[] | undefined {
+export function machineOf(model: Model, side: Side, f: number, event: Event, second: Measure | undefined, syntax: "att" | "intel" | "none"): MachineLine[] | undefined {
     const list = (name: string) => side.column(name)?.values;
     const [rowFrom, rowAddr, rowFile, rowLine] = ["row.from", "row.addr", "row.file", "row.line"].map(list);
     const [callFrom, callAddr, callTo, callCount] = ["call.from", "call.addr", "call.to", "call.count"].map(list);
@@ -71,8 +71,9 @@ export function machineOf(model: Model, side: Side, f: number, event: Event, sec
         // A function has stretches of code, which others may have too; instructions of one kind differ in their place alone.
         const [from, stretch, starts, first, byte] = ["code.from", "code.stretch", "stretch.addr", "stretch.from", "stretch.byte"].map(list);
         const [kinds, chain, bytes, length, flow, target] = ["ins.kind", "ins.inline", "ins.bytes", "kind.len", "kind.flow", "kind.target"].map(list);
-        const texts = splitText(model, syntax);
-        const chains = chainsOf(model);
+        // Who does not show code does not unpack its text.
+        const texts = syntax === "none" ? [] : splitText(model, syntax);
+        const chains = syntax === "none" ? [] : chainsOf(model);
         if (!from || !stretch || !starts || !first || !byte || !kinds || !chain || !bytes || !length || !flow || !target || !chains || !texts) { return undefined; }
         for (let s = from[f]; s < from[f + 1]; s++) {
             let addr = starts[stretch[s]];
@@ -91,6 +92,8 @@ export function machineOf(model: Model, side: Side, f: number, event: Event, sec
         }
     }
     for (let k = rowFrom[f]; k < rowFrom[f + 1]; k++) {
+        // Samples that are known by their function alone are of no instruction.
+        if (rowAddr[k] === 0) { continue; }
         const line = at(rowAddr[k]);
         line.executed = true;
         line.cost += cost[k];

@@ -32,6 +32,19 @@ function packed(pack: Pack, at: number): Source {
     return { column: (name) => pack.column(prefix + name), now: (name) => pack.now(prefix + name), has: (name) => pack.has(prefix + name) };
 }
 
+/** The same with inlined functions of their own; what does not depend on them is that of the whole. */
+function apart(pack: Pack, at: number): Source {
+    const prefix = at === 0 ? "i." : "b.i.";
+    const plain = packed(pack, at);
+    const name = (wanted: string) => (pack.has(prefix + wanted) ? prefix + wanted : undefined);
+    return {
+        column: (wanted) => { const own = name(wanted); return own ? pack.column(own) : plain.column(wanted); },
+        now: (wanted) => { const own = name(wanted); return own ? pack.now(own) : plain.now(wanted); },
+        // Chains of calls tell nothing of inlined functions.
+        has: (wanted) => name(wanted) !== undefined,
+    };
+}
+
 /** A side: the profile or some of its parts, or the base that it is compared with. */
 export class Side {
     readonly at: number;
@@ -92,6 +105,8 @@ export class Side {
     }
 }
 
+const withApart = new WeakMap<Pack, Model>();
+
 export class Model {
     readonly pack: Pack;
     readonly sides: readonly Side[];
@@ -106,6 +121,8 @@ export class Model {
     /** Functions in the order of their names. */
     readonly byName: Numbers;
     private lower: string[] | undefined;
+    /** Whether inlined functions are functions of their own here. */
+    readonly apart: boolean = false;
     private short: (string | undefined)[];
     private spaces: (string | undefined)[];
 
@@ -143,6 +160,27 @@ export class Model {
     /** The same report with another first side. */
     of(side: Side): Model {
         return Object.assign(Object.create(Model.prototype) as Model, this, { sides: [side, ...this.sides.slice(1)] });
+    }
+
+    /** Whether it is known what was inlined. */
+    get knowsInlined(): boolean {
+        return this.pack.has("i.fn.flags");
+    }
+
+    /** The same report with inlined functions of their own; undefined until what it begins with is there, when who asked is called again. */
+    withInlined(): Model | undefined {
+        const found = withApart.get(this.pack);
+        if (found) { return found; }
+        if (Model.inlinedFirst(this.pack).filter((name) => !this.pack.column(name)).length > 0) { return undefined; }
+        const sides = this.sides.map((side) => new Side(apart(this.pack, side.at), side.at, side.totals));
+        const made = Object.assign(Object.create(Model.prototype) as Model, this, { sides, apart: true });
+        withApart.set(this.pack, made);
+        return made;
+    }
+
+    /** What must be there before inlined functions are shown. */
+    static inlinedFirst(pack: Pack): string[] {
+        return pack.head.sides.flatMap((_, at) => Side.FIRST.map((name) => (at === 0 ? `i.${name}` : `b.i.${name}`)));
     }
 
     get side(): Side {

@@ -1,7 +1,7 @@
 // Which functions a call graph shows: those that cost enough while the active function runs, and the callers that it is
 // reached by. Costs of functions and arcs are sums over call paths, as flame graphs show them.
 
-import type { Limits as Bounds, Tree } from "./expand.ts";
+import { TOP, type Limits as Bounds, type Tree } from "./expand.ts";
 
 export interface Limits {
     /** The least share of the active function's cost that a function must have. */
@@ -46,18 +46,24 @@ export interface Neighbourhood {
 /** Call paths from the active function, down to callees or up to callers. */
 export type Paths = (limits: Bounds) => Tree;
 
-export function neighbourhood(wholes: number[], down: Paths, up: Paths | undefined, root: number, limits: Limits,
-    back: (f: number) => Iterable<number>): Neighbourhood {
+/** What a function is shown as is its own number, or a number below that of the whole program for what several are shown as. */
+export function neighbourhood(wholes: number[], down: Paths, up: Paths | undefined, active: number, limits: Limits,
+    back: (f: number) => Iterable<number>, as: (f: number) => number = (f) => f): Neighbourhood {
+    const root = as(active);
     const sides = wholes.map((_, side) => side);
     const whole = Math.max(...wholes, 1e-12);
     const least = (whole * Math.min(limits.node, limits.arc)) / 40;
-    const below = down({ budget: 4000, least, depth: limits.callees });
-    const above = up && limits.callers > 0 ? up({ budget: 1000, least, depth: limits.callers }) : undefined;
+    const below = put(down({ budget: 4000, least, depth: limits.callees }));
+    const above = up && limits.callers > 0 ? put(up({ budget: 1000, least, depth: limits.callers })) : undefined;
     let limit = limits.node;
     for (;;) {
         const result = collect(limit);
         if (result.nodes.size <= limits.most || limit >= 0.5) { return result; }
         limit *= 2;
+    }
+
+    function put(tree: Tree): Tree {
+        return { ...tree, fn: tree.fn.map(as) };
     }
 
     function collect(limit: number): Neighbourhood {
@@ -82,7 +88,8 @@ export function neighbourhood(wholes: number[], down: Paths, up: Paths | undefin
                 });
                 sums.set(f, sum);
                 selfs.set(f, self);
-                exact.set(f, (exact.get(f) ?? true) && tree.exact[node] && (complete || node === 0));
+                // What several functions are shown as has what its outermost ones have.
+                if (!inner || f >= TOP) { exact.set(f, (exact.get(f) ?? true) && tree.exact[node] && (complete || node === 0)); }
             }
             const kept = (f: number) => f === root || Math.max(...(sums.get(f) ?? [0])) >= limit * whole;
             for (let node = 0; node < tree.count; node++) {
@@ -95,6 +102,8 @@ export function neighbourhood(wholes: number[], down: Paths, up: Paths | undefin
                 const parent = tree.parent[node];
                 if (parent < 0 || !kept(tree.fn[parent])) { continue; }
                 const [from, to] = upwards ? [f, tree.fn[parent]] : [tree.fn[parent], f];
+                // What is shown as one has no arcs within.
+                if (from === to && f < TOP) { continue; }
                 const key = `${from} ${to}`;
                 const arc = arcs.get(key) ?? { from, to, cost: sides.map(() => 0), exact: true, back: false };
                 // What both trees know of an arc is the same.
@@ -128,8 +137,9 @@ export function neighbourhood(wholes: number[], down: Paths, up: Paths | undefin
         if (above) { take(above, true); }
         const shown = [...arcs.values()].filter((arc) => Math.max(...arc.cost) >= limits.arc * whole);
         for (const f of nodes.keys()) {
-            for (const g of f < 0 ? [] : back(f)) {
-                if (nodes.has(g) && !arcs.has(`${f} ${g}`)) { shown.push({ from: f, to: g, cost: sides.map(() => 0), exact: true, back: true }); }
+            for (const end of f < 0 ? [] : back(f)) {
+                const g = as(end);
+                if (nodes.has(g) && !arcs.has(`${f} ${g}`) && !shown.some((arc) => arc.from === f && arc.to === g)) { shown.push({ from: f, to: g, cost: sides.map(() => 0), exact: true, back: true }); }
             }
         }
         return { root, nodes, arcs: shown, limit };

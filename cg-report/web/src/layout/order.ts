@@ -4,6 +4,8 @@
 // rows are not compared: they are dealt out by the bits of their numbers, 16 at a time, the lowest ones first. Rows with equal
 // numbers never change places, so who wants them by name puts them in the order of names before.
 
+import type { Numbers } from "../data/columns.ts";
+
 const DIGIT = 65536;
 /** Where the upper half of a number stands. */
 const UPPER = new Uint32Array(new Float64Array([1]).buffer)[1] === 0 ? 0 : 1;
@@ -57,4 +59,17 @@ export function ranks(texts: readonly string[]): Uint32Array {
     const sorted = [...new Set(texts)].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
     const places = new Map(sorted.map((text, at) => [text, at]));
     return Uint32Array.from(texts, (text) => places.get(text) as number);
+}
+
+/** Functions with the highest values above 0, in their order. */
+export function top(values: Numbers, count: number, keep: (f: number) => boolean = () => true): number[] {
+    const best: number[] = [];
+    for (let f = 0; f < values.length; f++) {
+        if (values[f] <= 0 || !keep(f) || (best.length === count && values[f] <= values[best[count - 1]])) { continue; }
+        let at = best.length;
+        while (at > 0 && values[best[at - 1]] < values[f]) { at -= 1; }
+        best.splice(at, 0, f);
+        if (best.length > count) { best.pop(); }
+    }
+    return best;
 }

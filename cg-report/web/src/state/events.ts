@@ -6,6 +6,7 @@
 import { BUILT_IN, parse, type Meaning } from "./formula.ts";
 import { compact, rational } from "../data/format.ts";
 import type { Column, Numbers } from "../data/columns.ts";
+import type { EventInfo } from "../data/head.ts";
 import type { Model, Side } from "../data/model.ts";
 
 export interface Event {
@@ -14,6 +15,8 @@ export interface Event {
     /** Columns of the profile and what they are multiplied by. */
     terms: [number, number][];
     derived: boolean;
+    /** Whether inclusive costs of it are estimates. */
+    spread: boolean;
 }
 
 /** Two events, of which the first one is divided by the second one. */
@@ -32,9 +35,13 @@ export function isRatio(measure: Measure): measure is Ratio {
 }
 
 /** A formula as what it is. */
-export function measureOf(name: string, formula: string, { terms, under }: Meaning): Measure {
-    const event = (terms: [number, number][]): Event => ({ name, meaning: formula, terms, derived: true });
+export function measureOf(name: string, formula: string, { terms, under }: Meaning, known: readonly EventInfo[]): Measure {
+    const event = (terms: [number, number][]): Event => ({ name, meaning: formula, terms, derived: true, spread: spreads(terms, known) });
     return under ? { name, meaning: formula, over: event(terms), under: event(under) } : event(terms);
+}
+
+function spreads(terms: [number, number][], known: readonly EventInfo[]): boolean {
+    return terms.some(([column]) => known.some((event) => event.column === column && event.spread));
 }
 
 /** What a formula may name: all that there is, and built-in sums that nothing else has the name of. */
@@ -50,17 +57,18 @@ export function nameable(known: readonly Measure[]): (Meaning & { name: string }
 
 /** The events of a profile, those that the report was made with, then built-in sums that it has all parts of; ratios come last. */
 export function measuresOf(model: Model): { events: Event[]; ratios: Ratio[] } {
-    const all: Measure[] = model.pack.head.events.map(({ name, meaning, column }): Event => {
-        return { name, meaning, terms: [[column, 1]], derived: false };
+    const { events } = model.pack.head;
+    const all: Measure[] = events.map(({ name, meaning, column, spread }): Event => {
+        return { name, meaning, terms: [[column, 1]], derived: false, spread };
     });
     for (const { name, formula } of model.pack.head.formulas) {
         const result = parse(formula, nameable(all));
-        if ("terms" in result) { all.push(measureOf(name, formula, result)); }
+        if ("terms" in result) { all.push(measureOf(name, formula, result, events)); }
     }
     for (const { name, terms } of nameable(all)) {
         if (all.some((known) => known.name === name)) { continue; }
         const meaning = BUILT_IN.find((known) => known.name === name)?.meaning ?? "";
-        all.push({ name, meaning, terms, derived: true });
+        all.push({ name, meaning, terms, derived: true, spread: spreads(terms, events) });
     }
     return { events: all.filter((one): one is Event => !isRatio(one)), ratios: all.filter(isRatio) };
 }

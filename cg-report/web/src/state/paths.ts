@@ -2,7 +2,7 @@
 
 import type { Side } from "../data/model.ts";
 import { expandChains, inclusiveOf, shapeOf, wholeOfChains, type Chains, type Shape } from "../layout/chains.ts";
-import { downwards, expand, upwards, type Flow, type Limits, type Tree } from "../layout/expand.ts";
+import { downwards, expand, TOP, upwards, type Flow, type Limits, type Tree } from "../layout/expand.ts";
 import { costs, type Event } from "./events.ts";
 import { baseTotal, comparison, event, isDiff, model, total } from "./store.ts";
 
@@ -41,9 +41,9 @@ function compared(): Side[] {
     return comparison.value === "delta" ? [...report.sides] : [comparison.value === "base" ? report.base : report.side];
 }
 
-/** Ways of all sides that are compared; undefined until their data is there. */
-export function ways(up: boolean, sides = compared()): Ways | undefined {
-    const totalOf = (side: Side) => (side.at === 0 ? total.value : baseTotal.value);
+/** Ways of all sides that are compared, or of others, whose whole is given; undefined until their data is there. */
+export function ways(up: boolean, sides = compared(), whole?: number): Ways | undefined {
+    const totalOf = (side: Side) => whole ?? (side.at === 0 ? total.value : baseTotal.value);
     if (sides.every((side) => side.hasChains)) {
         const list: Chains[] = [];
         for (const side of sides) {
@@ -73,7 +73,10 @@ export function wholes(way: Ways, root: number): number[] {
 }
 
 export function treeOf(way: Ways, root: number, limits: Limits): Tree {
-    return way.chains ? expandChains(way.chains, way.up, root, limits) : expand(way.flows ?? [], root, model().functions, limits);
+    const tree = way.chains ? expandChains(way.chains, way.up, root, limits) : expand(way.flows ?? [], root, model().functions, limits);
+    // Of the whole program it is known what there is.
+    if (event.value.spread) { tree.exact = tree.exact.map((exact, node) => exact && tree.fn[node] === TOP); }
+    return tree;
 }
 
 /** Functions from below the root to where each step takes most, as long as that is a part of the root that can be seen. */

@@ -2,7 +2,7 @@
 
 import { batch, computed, effect, signal } from "@preact/signals";
 import { stableId, baseName } from "../data/names.ts";
-import type { Model } from "../data/model.ts";
+import { Model } from "../data/model.ts";
 import { partsAtFirst } from "../data/partnames.ts";
 import { needed, partsOf } from "../data/parts.ts";
 import { costs, isRatio, measureOf, measuresOf, nameable, totalOf, type Event, type Measure, type Ratio } from "./events.ts";
@@ -20,16 +20,36 @@ export type Comparison = "new" | "base" | "delta";
 const opened = signal<Model | undefined>(undefined);
 /** The parts that are shown, in ascending order; none stands for all. */
 export const chosen = signal<readonly number[]>([]);
-const current = computed(() => {
+/** Whether inlined functions are functions of their own. */
+export const inlinedApart = signal(false);
+const plain = computed(() => {
     const report = opened.value;
     return report && chosen.value.length > 0 ? partsOf(report)?.of(chosen.value) ?? report : report;
 });
+const current = computed(() => {
+    const report = plain.value;
+    return report && canTakeApart.value && inlinedApart.value ? report.withInlined() ?? report : report;
+});
+/** Whether it is known of all that is shown what was inlined: of some of the parts it is not. */
+export const canTakeApart = computed(() => opened.value !== undefined && opened.value.knowsInlined && chosen.value.length === 0);
 
 /** What is shown: the report, or that of the chosen parts. */
 export function model(): Model {
     const report = current.value;
     if (!report) { throw new Error("no report is open"); }
     return report;
+}
+
+/** What is shown, with inlined functions in their callers: as the code is. */
+export function plainModel(): Model {
+    return plain.value ?? model();
+}
+
+/** Where the code of the active function is: with what was inlined into it, or, if it was only ever inlined, by itself. */
+export function codeModel(): Model {
+    const f = active.value;
+    const whole = plainModel();
+    return f !== WHOLE && whole.side.now("fn.flags")[f] === 0 ? model() : whole;
 }
 
 /** The report of some parts, whatever is chosen; undefined until it can be made. */
@@ -62,6 +82,10 @@ export const theme = signal<"auto" | "light" | "dark">("auto");
 
 export const event = computed(() => events.value[Math.min(eventAt.value, events.value.length - 1)]);
 export const second = computed((): Measure | undefined => [...events.value, ...ratios.value].find(({ name }) => name === secondName.value));
+/** What stands before an inclusive cost of the event that is shown, where those are estimates. */
+export const about = computed(() => (event.value.spread ? "\u2248\u2009" : ""));
+/** The event that samples of another profiler are, if there are any. */
+export const sampled = computed(() => (current.value?.pack.head.samples ? events.value.find(({ spread, derived }) => spread && !derived) : undefined));
 export const isDiff = computed(() => (current.value?.sides.length ?? 0) > 1);
 export const total = computed(() => totalOf(model(), model().side, event.value));
 export const baseTotal = computed(() => {
@@ -168,7 +192,7 @@ export function addFormula(name: string, formula: string): { fault: string; at: 
     if (own.some((known) => known.name === name)) { return { fault: "there is an event of this name", at: -1 }; }
     const result = parse(formula, nameable(own));
     if ("fault" in result) { return result; }
-    const made = measureOf(name, formula, result);
+    const made = measureOf(name, formula, result, model().pack.head.events);
     const shown = event.value.name;
     batch(() => {
         formulas.value = new Map([...formulas.value, [name, formula]]);
@@ -241,6 +265,7 @@ function shown(): url.Shown {
         why: cause.value >= 0 ? String(cause.value) : "",
         part: partText(),
         num: numbering.value === "percent" ? "" : numbering.value,
+        own: inlinedApart.value ? "inlined" : "",
     };
 }
 
@@ -263,6 +288,7 @@ function restore(hash: string) {
         }
         const eventOf = (name: string) => events.value.findIndex((event) => event.name === name);
         eventAt.value = wanted.e && eventOf(wanted.e) >= 0 ? eventOf(wanted.e) : model().pack.head.primary;
+        inlinedApart.value = wanted.own === "inlined";
         secondName.value = wanted.e2;
         panes.value = wanted.p;
         query.value = wanted.q;
@@ -291,7 +317,9 @@ export function permalink(): string {
 /** Has what the chosen parts need, where some are chosen, so that nobody sees the others first. */
 async function prepared(report: Model) {
     const { head } = report.pack;
-    const some = url.decode(location.hash).part || head.separate;
+    const { part, own } = url.decode(location.hash);
+    if (own && report.knowsInlined) { await report.pack.load(...Model.inlinedFirst(report.pack)); }
+    const some = part || head.separate;
     if (some && head.parts.length > 0) { await report.pack.load(...needed(report.pack)); }
 }
 

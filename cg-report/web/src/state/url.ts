@@ -25,10 +25,12 @@ export interface Shown {
     part: string;
     /** How numbers are shown. */
     num: string;
+    /** What are functions of their own: `inlined` ones, or nothing. */
+    own: string;
 }
 
 export const NOTHING: Shown = { f: "", s: "", n: "", e: "", e2: "", p: ["overview", "flame"], q: "", cmp: "", path: [], x: [],
-    file: "", why: "", part: "", num: "" };
+    file: "", why: "", part: "", num: "", own: "" };
 
 export function encode(shown: Shown): string {
     const out: string[] = ["v=1"];
@@ -48,6 +50,7 @@ export function encode(shown: Shown): string {
     put("why", shown.why);
     put("part", shown.part);
     put("num", shown.num);
+    put("own", shown.own);
     shown.x.forEach((formula) => put("x", formula));
     return `#${out.join("&")}`;
 }
@@ -75,6 +78,7 @@ export function decode(hash: string): Shown {
             case "file": shown.file = value; break;
             case "why": shown.why = value; break;
             case "part": shown.part = value; break;
+            case "own": shown.own = value; break;
             case "num": shown.num = value; break;
             case "x": shown.x.push(value); break;
             case "path": shown.path = value.split(".").filter((id) => /^[0-9a-f]{16}$/.test(id)); break;

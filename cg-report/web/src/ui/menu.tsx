@@ -3,6 +3,7 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { activate, idOf, model, permalink, query, reveal, select } from "../state/store.ts";
+import { linkOf } from "./editor.tsx";
 import { exporters } from "./exports.ts";
 
 const menu = signal<{ f: number; x: number; y: number } | null>(null);
@@ -23,6 +24,16 @@ export async function copy(text: string) {
         document.execCommand("copy");
         area.remove();
     }
+}
+
+/** The first line of a function that has costs; 1 until that is known. */
+function firstLine(f: number): number {
+    const { side, fileOf } = model();
+    const [from, file, line] = ["row.from", "row.file", "row.line"].map((name) => side.column(name)?.values);
+    if (!model().pack.head.editor || !from || !file || !line) { return 1; }
+    let first = Infinity;
+    for (let k = from[f]; k < from[f + 1]; k++) { if (file[k] === fileOf[f] && line[k] > 0 && line[k] < first) { first = line[k]; } }
+    return first === Infinity ? 1 : first;
 }
 
 export function Menu() {
@@ -61,10 +72,11 @@ export function Menu() {
         ["Copy permalink", () => void copy(permalink().replace(/#.*$/, "") + `#v=1&f=${idOf(f)}&n=${encodeURIComponent(model().names[f].slice(0, 200))}`)],
         ["Copy folded stacks below it", () => void copy(exporters.folded(f))],
     ];
+    const source = linkOf(model().fileOf[f], firstLine(f));
     const usable = entries.filter(([text]) => text !== "Search its namespace" || model().namespace(f) !== "");
     const step = (event: KeyboardEvent) => {
-        const buttons = [...(box.current?.querySelectorAll("button") ?? [])];
-        const at = buttons.indexOf(document.activeElement as HTMLButtonElement);
+        const buttons = [...(box.current?.querySelectorAll<HTMLElement>("[role=menuitem]") ?? [])];
+        const at = buttons.indexOf(document.activeElement as HTMLElement);
         const to = event.key === "ArrowDown" ? at + 1 : event.key === "ArrowUp" ? at - 1 : undefined;
         if (to === undefined) { return; }
         buttons[(to + buttons.length) % buttons.length].focus();
@@ -77,6 +89,7 @@ export function Menu() {
             {usable.map(([text, act]) => (
                 <button key={text} type="button" role="menuitem" onClick={() => { menu.value = null; act(); }}>{text}</button>
             ))}
+            {source && <a role="menuitem" href={source} onClick={() => { menu.value = null; }}>Open in the editor</a> /* lint: encoded by editorLink */}
         </div>
     );
 }

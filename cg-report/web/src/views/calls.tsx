@@ -10,7 +10,7 @@ import { cost, Delta, Empty, Estimated, Loading, Name, Segments } from "../ui/pa
 import { Table } from "../ui/table.tsx";
 import { costs } from "../state/events.ts";
 import { keyOf, treeOf, ways, wholes } from "../state/paths.ts";
-import { active, activate, event, inclusive, isDiff, comparison, model, select, selected, shareOf, total, WHOLE } from "../state/store.ts";
+import { about, active, activate, event, inclusive, isDiff, comparison, model, select, selected, shareOf, total, WHOLE } from "../state/store.ts";
 import type { Side } from "../data/model.ts";
 
 interface Arc {
@@ -69,17 +69,17 @@ function List({ callers }: { callers: boolean }) {
                 empty={callers ? "Nothing is known to call it." : "It calls nothing that the profile knows."}
                 columns={[
                     { id: "cost", title: "Incl.", width: 88, hint: callers ? "What calls from there cost" : "What calls of it cost",
-                        cell: (end) => (at(end).within ? "\u21bb" : cost(at(end).cost, of, at(end).count)),
+                        cell: (end) => (at(end).within ? "\u21bb" : `${about.value}${cost(at(end).cost, of, at(end).count)}`),
                         bar: (end) => (at(end).within ? 0 : at(end).cost / whole),
                         full: (end) => (at(end).within
                             ? "a call within a cycle: its inclusive cost would be counted twice"
-                            : `${digits(at(end).cost)} ${event.value.name}, ${percent(at(end).cost, whole)} % of the active function`) },
+                            : `${about.value}${digits(at(end).cost)} ${event.value.name}, ${percent(at(end).cost, whole)} % of the active function`) },
                     ...(diff ? [{ id: "delta", title: "\u0394", width: 84, cell: (end: number) => <Delta now={at(end).cost} before={old(end).cost} /> }] : []),
                     { id: "calls", title: "Calls", width: 66, cell: (end) => compact(at(end).count), full: (end) => digits(at(end).count) },
-                    { id: "each", title: "Per call", width: 72, cell: (end) => (at(end).within ? "" : ratio(at(end).cost, at(end).count)) },
+                    { id: "each", title: "Per call", width: 72, cell: (end) => (at(end).within ? "" : `${about.value}${ratio(at(end).cost, at(end).count)}`) },
                     { id: "name", title: "Function", text: true, cell: (end) => <Name f={end} /> },
                 ]}
-                footer={<><span>{digits(rows.length)}</span><span>{digits(calls)} calls, {percent(sum, of)} %</span></>} />
+                footer={<><span>{digits(rows.length)}</span><span>{digits(calls)} calls, {about.value}{percent(sum, of)} %</span></>} />
         </section>
     );
 }
@@ -98,6 +98,7 @@ export function useReached(callers: boolean): { rows: Reached[]; whole: number }
             : reachedByPaths(treeOf(way, root, { budget: 20_000, least: whole * 1e-5 }), report.functions, (f, each) => next(side, f, callers, each));
         const size = ({ cost: own }: Reached) => (Number.isNaN(own) ? -1 : own);
         rows.sort((a, b) => size(b) - size(a) || a.nearest - b.nearest || (report.names[a.f] < report.names[b.f] ? -1 : 1));
+        if (event.value.spread) { rows.forEach((row) => { row.exact = false; }); }
         return { rows: rows.filter(({ f }) => f !== root), whole };
     }, [keyOf(way), side, root, event.value, callers]);
 }

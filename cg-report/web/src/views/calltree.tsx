@@ -105,7 +105,7 @@ export function CallTree() {
                     ...(counted ? [{ id: "calls", title: "Calls", width: 76, hint: up ? "Calls of the active function that came this way" : "How often it was called there",
                         cell: (row: number) => (row < 0 ? "" : compact(tree.calls?.[0][row] ?? 0)), full: (row: number) => (row < 0 ? "" : digits(tree.calls?.[0][row] ?? 0)) }] : []),
                 ]}
-                footer={<span>{digits(rows.length)} rows{counted ? ", exact: whole chains of calls were recorded" : ""}</span>} />
+                footer={<span>{digits(rows.length)} rows{counted && tree.exact.every(Boolean) ? ", exact: whole chains of calls were recorded" : ""}</span>} />
         </div>
     );
 }

@@ -7,8 +7,9 @@ import { languageOf, tokens, type State, type Token } from "../data/highlight.ts
 import { filesOf, linesOf, topFiles, type LineCall, type SourceLine } from "../data/lines.ts";
 import { visible } from "../data/names.ts";
 import { quotient, said } from "../state/events.ts";
-import { active, baseTotal, comparison, event, file as chosenFile, inclusive, isDiff, model, second, self, shareOf, total, WHOLE } from "../state/store.ts";
+import { about, codeModel, active, baseTotal, comparison, event, file as chosenFile, inclusive, isDiff, model, second, self, shareOf, total, WHOLE } from "../state/store.ts";
 import { cost, Delta, Empty, Link, Loading, Segments } from "../ui/parts.tsx";
+import { InEditor } from "../ui/editor.tsx";
 import { Lines } from "../ui/lines.tsx";
 import { Arrows, useLanes, type Arrow } from "./jumps.tsx";
 import { goalLine, Machine, pointed } from "./machine.tsx";
@@ -49,7 +50,7 @@ export function itemsOf(text: string[] | undefined, lines: Map<number, SourceLin
 }
 
 export function Code() {
-    const report = model();
+    const report = codeModel();
     const side = comparison.value === "base" && report.base ? report.base : report.side;
     const f = active.value;
     const files = f === WHOLE ? topFiles(side, event.value, report.files.length) : filesOf(side, f, event.value);
@@ -59,7 +60,7 @@ export function Code() {
     const best = known.includes(home) ? home : known[0] ?? home;
     const file = chosenFile.value >= 0 && (known.includes(chosenFile.value) || chosenFile.value === home) ? chosenFile.value : best;
     if (file < 0 || file === undefined) { return <Empty title="No costs in this function"><p>It is only known from calls: no instruction of it was counted.</p></Empty>; }
-    const machine = f !== WHOLE && report.pack.head.sides[side.at].addresses;
+    const machine = f !== WHOLE && report.pack.head.sides[side.at].addresses && !report.apart;
     const shown = machine ? listing.value : "source";
     return (
         <div class="view">
@@ -79,7 +80,7 @@ export function Code() {
 }
 
 function Source({ files, file }: { files: [number, number][]; file: number }) {
-    const report = model();
+    const report = codeModel();
     const base = comparison.value === "base";
     const side = base && report.base ? report.base : report.side;
     const f = active.value;
@@ -147,7 +148,7 @@ function Source({ files, file }: { files: [number, number][]; file: number }) {
                 {text && <Segments label="Lines" value={extent.value} onChange={(value) => { extent.value = value; }}
                     options={[["around", "Around costs"], ["whole", "Whole file"]]} />}
                 {source?.state === "newer" && <span class="badge warn" title="The file was changed after the profile was written; its lines may be others.">changed since</span>}
-                <span class="muted mono path" title={report.files[file]}>{report.files[file]}</span>
+                <span class="muted mono path" title={report.files[file]}><InEditor file={file} line={wanted?.file === file ? wanted.line : Math.min(...[...lines.keys()].filter((number) => number > 0))}>{report.files[file]}</InEditor></span>
             </div>
             {!text && <Missing state={source?.state} file={report.files[file]} />}
             <div class={`source${second.value ? " two" : ""}${compared ? " diff" : ""}${arrows.length > 0 ? " jumps" : ""}`}>
@@ -171,9 +172,9 @@ function Source({ files, file }: { files: [number, number][]; file: number }) {
                     if (item.kind === "call") {
                         return (
                             <div class="line call">
-                                <span class="number" role="cell" title={digits(item.call.cost)}>{cost(item.call.cost, share)}</span>
+                                <span class="number" role="cell" title={digits(item.call.cost)}>{about.value}{cost(item.call.cost, share)}</span>
                                 {second.value && <span />}{compared && <span />}{arrows.length > 0 && <span />}<span />
-                                <span class="text" role="cell"><span aria-hidden="true">{"\u25b8"}</span> <Link f={item.call.callee} /> <span class="muted">{digits(item.call.count)}{"\u00d7"}, {percent(item.call.cost, callees && f !== WHOLE ? callees[f] : wholeCost)} % inclusive</span></span>
+                                <span class="text" role="cell"><span aria-hidden="true">{"\u25b8"}</span> <Link f={item.call.callee} /> <span class="muted">{digits(item.call.count)}{"\u00d7"}, {about.value}{percent(item.call.cost, callees && f !== WHOLE ? callees[f] : wholeCost)} % inclusive</span></span>
                             </div>
                         );
                     }
@@ -189,7 +190,7 @@ function Source({ files, file }: { files: [number, number][]; file: number }) {
                             {second.value && <span class="number" role="cell">{item.info && item.info.second !== 0 ? said(second.value, quotient(second.value, item.info.second, item.info.under)) : ""}</span>}
                             {compared && <span class="number" role="cell">{(item.info || item.base) && own !== (item.base?.own ?? 0) ? <Delta now={own} before={item.base?.own ?? 0} /> : ""}</span>}
                             {arrows.length > 0 && <span />}
-                            <span class="number muted" role="rowheader">{item.number === 0 ? "\u2013" : item.number}</span>
+                            <span class="number muted" role="rowheader">{item.number === 0 ? "\u2013" : pointed.value?.file === file && pointed.value.line === item.number ? <InEditor file={file} line={item.number}>{item.number}</InEditor> : item.number}</span>
                             <span class="text mono" role="cell">{item.number === 0 ? <em class="muted">(no line)</em> : (coloured[item.number - 1] ?? []).map(([kind, part], key) => <span key={key} class={kind === "plain" ? undefined : `t-${kind}`}>{part}</span>)}</span>
                         </div>
                     );

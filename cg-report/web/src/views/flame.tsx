@@ -24,7 +24,7 @@ const ROW = 20;
 const BUDGET = 4000;
 
 /** A cell: a node of the tree, or with `more` what is not expanded below one. */
-interface Cell {
+export interface Cell {
     node: number;
     x: number;
     width: number;

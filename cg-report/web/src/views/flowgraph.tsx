@@ -6,7 +6,7 @@ import { compact, digits, percent } from "../data/format.ts";
 import { machineOf, type MachineLine } from "../data/machine.ts";
 import { flowOf, type FlowBlock, type FlowWay } from "../layout/flow.ts";
 import type { Laid } from "../layout/layered.ts";
-import { active, event, events, model, self, shareOf, total, WHOLE } from "../state/store.ts";
+import { active, event, events, model, plainModel, self, shareOf, total, WHOLE } from "../state/store.ts";
 import { startWorker } from "../work.ts";
 import { heatColour } from "../ui/colours.ts";
 import { Empty, Loading, Slider } from "../ui/parts.tsx";
@@ -29,7 +29,7 @@ export function shownOf(flow: { blocks: FlowBlock[]; ways: FlowWay[] }, least: n
 }
 
 export function FlowGraph() {
-    const report = model();
+    const report = plainModel();
     const f = active.value;
     const { addresses, jumps } = report.pack.head.sides[0];
     const ready = f !== WHOLE && addresses && jumps;

@@ -2,17 +2,17 @@
 
 import { signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
-import { compact, digits, exactly, percent } from "../data/format.ts";
+import { compact, digits, exactly, paceOf, pacing, percent } from "../data/format.ts";
 import { INCOMPLETE } from "../data/model.ts";
 import { csv, save } from "../ui/exports.ts";
 import { openMenu } from "../ui/menu.tsx";
 import { ordered, ranks } from "../layout/order.ts";
 import { cost, Delta, Loading, Name } from "../ui/parts.tsx";
 import { Table, type TableColumn } from "../ui/table.tsx";
-import { costs, quotients, said } from "../state/events.ts";
+import { costs, quotients, said, totalOf } from "../state/events.ts";
 import { noise } from "../state/runs.ts";
-import { active, activate, baseTotal, comparison, event, events, found, inclusive, isDiff, model, numbering, parsed, query, ratios,
-    second, select, selected, self, total } from "../state/store.ts";
+import { about, active, activate, baseTotal, comparison, event, events, found, inclusive, isDiff, model, numbering, parsed, query, ratios,
+    sampled, second, select, selected, self, total } from "../state/store.ts";
 import { searchFault } from "../state/search.ts";
 import type { Numbers } from "../data/columns.ts";
 
@@ -36,10 +36,15 @@ export function Functions({ wide }: { wide: boolean }) {
     const baseIncl = base ? inclusive(base) : undefined;
     const baseSelf = base ? self(base) : undefined;
     const diff = isDiff.value && comparison.value === "delta";
-    const others = wide ? events.value.filter((of) => of !== event.value) : [];
+    const smp = !isDiff.value && sampled.value !== event.value ? sampled.value : undefined;
+    const others = wide ? events.value.filter((of) => of !== event.value && of !== smp) : [];
     const otherSelf = others.map((of) => costs(side, "fn.self", of)?.values);
     const rates = wide ? ratios.value.filter((of) => of !== more) : [];
     const rated = rates.map((of) => quotients(side, "fn.self", of));
+    const samples = smp ? costs(side, "fn.self", smp)?.values : undefined;
+    const allSamples = smp ? totalOf(report, side, smp) : 0;
+    // By how much a function's share of samples is above its share of the event.
+    const pace = useMemo(() => (samples && own ? Float64Array.from(samples, (count, f) => paceOf(count, allSamples, own[f], total.value)) : undefined), [samples, own, allSamples]);
     const sort = sorting.value;
     const deltaIncl = useMemo(() => (diff ? difference(incl, baseIncl) : undefined), [diff, incl, baseIncl]);
     const deltaSelf = useMemo(() => (diff ? difference(own, baseSelf) : undefined), [diff, own, baseSelf]);
@@ -71,6 +76,7 @@ export function Functions({ wide }: { wide: boolean }) {
     const key: Numbers | undefined = sort.id === "incl" ? (comparison.value === "base" ? baseIncl : incl)
         : sort.id === "self" ? (comparison.value === "base" ? baseSelf : own) : sort.id === "calls" ? calls
         : sort.id === "second" ? extra ?? incl : sort.id === "dincl" ? deltaIncl ?? incl : sort.id === "dself" ? deltaSelf ?? own
+        : sort.id === "samples" ? samples ?? own : sort.id === "pace" ? pace ?? own
         : sort.id === "object" ? objects : sort.id === "file" ? files
         : sort.id.startsWith("ratio ") ? rated[rates.findIndex((of) => `ratio ${of.name}` === sort.id)] ?? incl
         : sort.id.startsWith("event ") ? otherSelf[others.findIndex((of) => `event ${of.name}` === sort.id)] ?? incl
@@ -92,10 +98,20 @@ export function Functions({ wide }: { wide: boolean }) {
     };
     const columns: TableColumn[] = [
         { id: "incl", title: "Incl.", hint: `Inclusive cost in ${event.value.name}: with all that is called`, width: wide ? 104 : 76,
-            cell: (f) => cost(shownIncl[f], of, calls[f]), bar: (f) => shownIncl[f] / of, full: full("fn.incl", shownIncl) },
+            cell: (f) => `${about.value}${cost(shownIncl[f], of, calls[f])}`, bar: (f) => shownIncl[f] / of, full: (f) => `${about.value}${full("fn.incl", shownIncl)(f)}` },
         { id: "self", title: "Self", hint: `Self cost in ${event.value.name}: without what is called`, width: wide ? 104 : 76,
             cell: (f) => cost(shownSelf[f], of, calls[f]), bar: (f) => shownSelf[f] / of, full: full("fn.self", shownSelf) },
     ];
+    if (smp && samples) {
+        columns.push({ id: "samples", title: smp.name, width: wide ? 84 : 62, hint: `Share of samples, self: ${smp.meaning}`,
+            cell: (f) => `${percent(samples[f], allSamples)}${numbering.value === "absolute" ? "\u2009%" : ""}`, bar: (f) => samples[f] / allSamples,
+            full: (f) => `${digits(samples[f])} ${smp.name}, ${percent(samples[f], allSamples)} % of those of functions here` });
+        if (wide && pace) {
+            columns.push({ id: "pace", title: `${smp.name}/${event.value.name}`, width: 84,
+                hint: `Share of ${smp.name} by share of self ${event.value.name}: above 1 it takes longer than its ${event.value.name} say`,
+                cell: (f) => pacing(pace[f]), full: (f) => `${percent(samples[f], allSamples)} % of ${smp.name}, ${percent(own[f], whole)} % of ${event.value.name}` });
+        }
+    }
     if (diff && deltaIncl && deltaSelf && baseIncl && baseSelf) {
         const [selfNoise, inclNoise] = [noise("self", event.value), noise("incl", event.value)];
         columns.push({ id: "dself", title: "\u0394 self", width: 88, hint: "New minus base",
@@ -109,7 +125,7 @@ export function Functions({ wide }: { wide: boolean }) {
         columns.push({ id: "second", title: more.name, hint: `Self cost in ${more.name}: ${more.meaning}`, width: 84,
             cell: (f) => said(more, extra[f]), full: (f) => (Number.isInteger(extra[f]) ? digits(extra[f]) : String(extra[f])) });
     }
-    if (wide || (!diff && !extra)) {
+    if (wide || (!diff && !extra && !samples)) {
         columns.push({ id: "calls", title: "Calls", width: wide ? 90 : 62, hint: "How often it was called", cell: (f) => compact(calls[f]),
             full: (f) => digits(calls[f]) });
     }

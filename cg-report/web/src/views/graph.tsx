@@ -12,7 +12,7 @@ import { fitted, FONT, useSize } from "../ui/canvas.ts";
 import { colouring, colourOf, deltaColour } from "../ui/colours.ts";
 import { dotString, save } from "../ui/exports.ts";
 import { openMenu } from "../ui/menu.tsx";
-import { Empty, Estimated, Loading, Slider } from "../ui/parts.tsx";
+import { Empty, Estimated, Loading, Slider, Segments } from "../ui/parts.tsx";
 import { useWithin } from "../ui/within.ts";
 import { startWorker } from "../work.ts";
 import { ColourChoice } from "./flame.tsx";
@@ -23,6 +23,9 @@ const callers = signal(2);
 /** As many levels of callees stand for all. */
 const ALL = 40;
 const callees = signal(ALL);
+const cycles = signal<"members" | "box">("members");
+/** Cycles whose members are shown all the same. */
+const opened = signal<ReadonlySet<number>>(new Set());
 const cluster = signal<"none" | "object" | "file" | "space">("none");
 const MOST = 60;
 const WIDE = 190;
@@ -33,6 +36,35 @@ function backArcs(f: number): Iterable<number> {
     const from = side.now("arc.from");
     const to = side.now("arc.to");
     return Array.from(to.subarray(from[f], from[f + 1]));
+}
+
+/** What stands for a cycle: below the whole program's number. */
+const boxOf = (cycle: number) => TOP - cycle;
+const cycleOf = (box: number) => TOP - box;
+
+/** What a function is shown as. */
+function shownAs(): (f: number) => number {
+    const cycle = model().side.now("fn.cycle");
+    if (cycles.value === "members") { return (f) => f; }
+    return (f) => (f >= 0 && cycle[f] > 0 && !opened.value.has(cycle[f]) ? boxOf(cycle[f]) : f);
+}
+
+function membersOf(box: number): number[] {
+    const cycle = model().side.now("fn.cycle");
+    const members: number[] = [];
+    for (let f = 0; f < cycle.length; f++) { if (cycle[f] === cycleOf(box)) { members.push(f); } }
+    return members;
+}
+
+/** What a node of the graph is called. */
+function called(f: number, shorten: boolean): string {
+    if (f >= 0) { return model().name(f, shorten); }
+    return f === TOP ? "whole program" : `\u21bb cycle ${cycleOf(f)}: ${digits(membersOf(f).length)} functions`;
+}
+
+/** Makes a function the root, or shows the members of a cycle. */
+function enter(f: number) {
+    if (f < TOP) { opened.value = new Set([...opened.value, cycleOf(f)]); } else { activate(f < 0 ? WHOLE : f); }
 }
 
 const measure = document.createElement("canvas").getContext("2d");
@@ -49,8 +81,8 @@ export function Graph() {
         const paths = (way: Ways): Paths => (limits) => treeOf(way, root,
             way.chains ? { budget: 60_000, least: 0, depth: limits.depth === ALL ? undefined : limits.depth } : limits);
         return neighbourhood(wholes(down, root), paths(down), up && paths(up), root, { node: nodeLimit.value, arc: arcLimit.value,
-            callers: callers.value, callees: callees.value, most: MOST }, backArcs);
-    }, [comparison.value, ready, keyOf(down), report.side, root, event.value, nodeLimit.value, arcLimit.value, callers.value, callees.value, isDiff.value]);
+            callers: callers.value, callees: callees.value, most: MOST }, backArcs, shownAs());
+    }, [cycles.value, opened.value, comparison.value, ready, keyOf(down), report.side, root, event.value, nodeLimit.value, arcLimit.value, callers.value, callees.value, isDiff.value]);
     const [laid, setLaid] = useState<{ around: Neighbourhood; laid: Laid } | null>(null);
     const [fault, setFault] = useState("");
     const [busy, setBusy] = useState(false);
@@ -76,6 +108,8 @@ export function Graph() {
     if (!report.hasCalls) {
         return <Empty title="This profile has no calls"><p>Profiles made with <code>--tool=callgrind</code> have them.</p></Empty>;
     }
+    const numbers = report.side.column("cy.number")?.values;
+    const hasCycles = numbers !== undefined && numbers.length > 0;
     const exact = !around || [...around.nodes.values()].every((node) => node.exact);
     return (
         <div class="view">
@@ -87,6 +121,8 @@ export function Graph() {
                 <label class="choice">Cluster <select value={cluster.value} onChange={(change) => { cluster.value = change.currentTarget.value as "none"; }}>
                     <option value="none">none</option><option value="object">object</option><option value="file">file</option><option value="space">class</option>
                 </select></label>
+                {hasCycles && <Segments label="Cycles" value={cycles.value} onChange={(value) => { cycles.value = value; opened.value = new Set(); }}
+                    options={[["members", "Members", "Functions of cycles one by one"], ["box", "Cycles", "A cycle as one box; a double click shows its members"]]} />}
                 <ColourChoice />
                 <Estimated exact={exact} />
                 {around && around.limit > nodeLimit.value && <span class="badge" title={`More than ${MOST} functions were left, so the limit was doubled.`}>limit raised to {(around.limit * 100).toFixed(1)} %</span>}
@@ -102,12 +138,13 @@ export function Graph() {
 }
 
 function dot(around: Neighbourhood): string {
-    const name = (f: number) => dotString(f < 0 ? "whole program" : model().names[f]);
+    const name = (f: number) => dotString(called(f, false));
+    const id = (f: number) => (f < TOP ? `c${cycleOf(f)}` : `n${f + 1}`);
     const lines = ["digraph calls {", "  node [shape=box];"];
     for (const { f, cost } of around.nodes.values()) {
-        lines.push(`  n${f + 1} [label=${name(f)}, tooltip=${dotString(`${Math.round(cost[0])} ${event.value.name}`)}];`);
+        lines.push(`  ${id(f)} [label=${name(f)}, tooltip=${dotString(`${Math.round(cost[0])} ${event.value.name}`)}];`);
     }
-    for (const { from, to, cost } of around.arcs) { lines.push(`  n${from + 1} -> n${to + 1} [label=${dotString(compact(Math.round(cost[0])))}];`); }
+    for (const { from, to, cost } of around.arcs) { lines.push(`  ${id(from)} -> ${id(to)} [label=${dotString(compact(Math.round(cost[0])))}];`); }
     return `${lines.join("\n")}\n}\n`;
 }
 
@@ -151,13 +188,13 @@ function Picture({ around, laid }: { around: Neighbourhood; laid: Laid }) {
     const diff = isDiff.value && [...around.nodes.values()].some((node) => node.cost.length > 1);
     const count = report.side.now("arc.count");
     const countOf = (from: number, to: number): number => {
-        if (from < 0) { return NaN; }
+        if (from < 0 || to < 0) { return NaN; }
         const [starts, ends] = [report.side.now("arc.from"), report.side.now("arc.to")];
         for (let k = starts[from]; k < starts[from + 1]; k++) { if (ends[k] === to) { return count[k]; } }
         return NaN;
     };
     const text = (f: number) => {
-        const name = f < 0 ? "whole program" : report.name(f, short.value);
+        const name = called(f, short.value);
         if (!measure) { return name; }
         measure.font = FONT;
         return fitted(measure, name, WIDE - 16);
@@ -190,14 +227,14 @@ function Picture({ around, laid }: { around: Neighbourhood; laid: Laid }) {
     const tell = (f: number) => {
         const node = around.nodes.get(f);
         if (!node) { return ""; }
-        return `${f < 0 ? "whole program" : report.names[f]}, ${node.exact ? "" : "about "}${percent(node.cost[0], whole)} %`;
+        return `${called(f, false)}, ${node.exact ? "" : "about "}${percent(node.cost[0], whole)} %`;
     };
     return (
         <div class="graph" ref={ref} tabIndex={0} role="application" aria-roledescription="call graph" aria-label="Call graph"
             onKeyDown={(key) => {
                 if (key.ctrlKey || key.metaKey || key.altKey) { return; }
                 const to = walk(key.key);
-                if (to !== undefined) { choose(to); } else if (key.key === "Enter") { activate(current < 0 ? WHOLE : current); } else if (key.key === "+" || key.key === "-") {
+                if (to !== undefined) { choose(to); } else if (key.key === "Enter") { enter(current); } else if (key.key === "+" || key.key === "-") {
                     zoom(key.key === "+" ? 1.25 : 0.8, width / 2, height / 2);
                 } else if (!key.key.startsWith("Arrow")) { return; }
                 key.preventDefault();
@@ -236,7 +273,7 @@ function Picture({ around, laid }: { around: Neighbourhood; laid: Laid }) {
                                 <path d={curve(points)} marker-end="url(#tip)" style={{ strokeWidth: `${arc.back ? 1 : 1 + 5 * (arc.cost[0] / largest)}px` }} />
                                 {middle && (
                                     <text x={middle.x} y={middle.y + 4}>
-                                        {arc.back ? `\u21bb ${compact(calls)}\u00d7` : `${arc.exact ? "" : "\u2248\u2009"}${percent(arc.cost[0], whole)} %${Number.isNaN(calls) ? "" : ` \u00b7 ${compact(calls)}\u00d7`}`}
+                                        {arc.back ? `\u21bb ${compact(calls)}\u00d7` : `${arc.exact ? "" : "\u2248\u2009"}${percent(arc.cost[0], whole)} %${Number.isNaN(calls) ? "" : calls === 0 && report.apart ? " \u00b7 inlined" : ` \u00b7 ${compact(calls)}\u00d7`}`}
                                     </text>
                                 )}
                             </g>
@@ -249,9 +286,9 @@ function Picture({ around, laid }: { around: Neighbourhood; laid: Laid }) {
                         return (
                             <g key={node.f} transform={`translate(${box.x - WIDE / 2} ${box.y - TALL / 2})`}
                                 class={`node${node.f === around.root ? " root" : ""}${node.f === current || (node.f >= 0 && node.f === selected.value) ? " chosen" : ""}${dim ? " dim" : ""}`}
-                                onClick={() => choose(node.f)} onDblClick={() => activate(node.f < 0 ? WHOLE : node.f)}
+                                onClick={() => choose(node.f)} onDblClick={() => enter(node.f)}
                                 onContextMenu={(click) => { if (node.f >= 0) { click.preventDefault(); choose(node.f); openMenu(node.f, click.clientX, click.clientY); } }}>
-                                <title>{`${tell(node.f)}\n${digits(Math.round(node.cost[0]))} ${event.value.name}`}</title>
+                                <title>{`${tell(node.f)}\n${digits(Math.round(node.cost[0]))} ${event.value.name}${node.f < TOP ? `\n${membersOf(node.f).slice(0, 20).map((f) => report.names[f]).join("\n")}` : ""}`}</title>
                                 <rect width={WIDE} height={TALL} rx="5" style={{ fill }} />
                                 <rect class="share" x="0" y={TALL - 3} height="3" rx="1.5" width={Math.max(0, Math.min(1, node.cost[0] / whole)) * WIDE} />
                                 <text x="8" y="16">{text(node.f)}</text>

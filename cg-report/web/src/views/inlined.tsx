@@ -6,7 +6,7 @@ import { digits, percent } from "../data/format.ts";
 import { machineOf } from "../data/machine.ts";
 import { inlinedOf } from "../layout/inlined.ts";
 import { shortened } from "../data/names.ts";
-import { active, event, model, second, shareOf, short, shownTotal, WHOLE } from "../state/store.ts";
+import { active, event, plainModel, second, shareOf, short, shownTotal, WHOLE } from "../state/store.ts";
 import { cost, Empty, Loading } from "../ui/parts.tsx";
 import { Table } from "../ui/table.tsx";
 import { syntax } from "./machine.tsx";
@@ -15,7 +15,7 @@ const closed = signal<ReadonlySet<string>>(new Set());
 const chosen = signal(0);
 
 export function InlinedView() {
-    const report = model();
+    const report = plainModel();
     const f = active.value;
     const usable = f !== WHOLE && report.pack.head.sides[0].addresses;
     const lines = usable ? machineOf(report, report.side, f, event.value, second.value, syntax.value) : undefined;

@@ -5,7 +5,7 @@ import { compact, digits, percent, ratio } from "../data/format.ts";
 import { INDIRECT, JUMP, RETURN, type MachineLine } from "../data/machine.ts";
 import { loopsOf, type Edge, type Instruction, type Loop } from "../layout/loops.ts";
 import { isRatio, quotient, said } from "../state/events.ts";
-import { active, event, events, inclusive, model, second, shareOf, total, WHOLE } from "../state/store.ts";
+import { active, event, events, inclusive, plainModel, second, shareOf, total, WHOLE } from "../state/store.ts";
 import { machineOf } from "../data/machine.ts";
 import { Empty, Loading } from "../ui/parts.tsx";
 import { Table } from "../ui/table.tsx";
@@ -27,7 +27,7 @@ export function loopsIn(lines: MachineLine[], counts: MachineLine[]): Loop[] {
 }
 
 export function Loops() {
-    const report = model();
+    const report = plainModel();
     const f = active.value;
     const { addresses, jumps } = report.pack.head.sides[0];
     const ready = f !== WHOLE && addresses && jumps;

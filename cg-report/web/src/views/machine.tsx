@@ -6,7 +6,7 @@ import { compact, digits, percent } from "../data/format.ts";
 import { CALL, machineOf, RETURN, type InlineFrame, type MachineCall, type MachineLine } from "../data/machine.ts";
 import { shortened } from "../data/names.ts";
 import { quotient, said } from "../state/events.ts";
-import { active, comparison, event, inclusive, model, second, self, shareOf, short, total, baseTotal } from "../state/store.ts";
+import { about, active, baseTotal, comparison, event, inclusive, plainModel, second, self, shareOf, short, total } from "../state/store.ts";
 import { Lines } from "../ui/lines.tsx";
 import { cost, Link, Loading, Segments } from "../ui/parts.tsx";
 import { Arrows, GUTTER, useLanes, type Arrow } from "./jumps.tsx";
@@ -21,14 +21,14 @@ export const goalLine = signal<{ file: number; line: number; by: "source" | "mac
 type Item = { kind: "inline"; frames: readonly InlineFrame[] } | { kind: "line"; line: MachineLine } | { kind: "call"; call: MachineCall } | { kind: "gap"; size: number };
 
 export function useMachine(): MachineLine[] | undefined {
-    const report = model();
+    const report = plainModel();
     const side = comparison.value === "base" && report.base ? report.base : report.side;
     if (!report.pack.head.sides[side.at].addresses) { return undefined; }
     return machineOf(report, side, active.value, event.value, second.value, syntax.value);
 }
 
 export function Machine() {
-    const report = model();
+    const report = plainModel();
     const f = active.value;
     const lines = useMachine();
     const items = useMemo(() => {
@@ -41,7 +41,7 @@ export function Machine() {
             line.calls.forEach((call) => out.push({ kind: "call", call }));
         });
         return out;
-    }, [lines?.length, f, event.value, second.value, syntax.value, comparison.value, inlines.value, model().side]);
+    }, [lines?.length, f, event.value, second.value, syntax.value, comparison.value, inlines.value, report.side]);
     const place = useMemo(() => new Map(items.flatMap((item, at): [number, number][] => (item.kind === "line" ? [[item.line.addr, at]] : []))), [items]);
     const arrows = useMemo(() => items.flatMap((item, from): Arrow[] => (item.kind !== "line" ? [] : item.line.jumps.flatMap((jump) => {
         const to = place.get(jump.to);
@@ -62,7 +62,7 @@ export function Machine() {
     }, [items, wanted]);
     if (!lines) { return <Loading />; }
     const whole = comparison.value === "base" ? baseTotal.value : total.value;
-    const own = Math.max(self()?.[f] ?? 0, 1);
+    const own = Math.max(self(report.side)?.[f] ?? 0, 1);
     const share = shareOf(whole, inclusive(comparison.value === "base" && report.base ? report.base : report.side)?.[f] ?? whole);
     const most = Math.max(...lines.map((line) => line.cost), 1);
     const state = report.pack.head.objects.find((known) => known.object === report.objectOf[f])?.state;
@@ -104,8 +104,8 @@ export function Machine() {
                         if (item.kind === "call") {
                             return (
                                 <div class="line call">
-                                    <span class="number" role="cell">{cost(item.call.cost, share)}</span>{second.value && <span />}<span /><span />
-                                    <span class="text" role="cell">{"\u25b8 "}<Link f={item.call.callee} /> <span class="muted">{digits(item.call.count)}{"\u00d7"}, {percent(item.call.cost, share)} % inclusive</span></span>
+                                    <span class="number" role="cell">{about.value}{cost(item.call.cost, share)}</span>{second.value && <span />}<span /><span />
+                                    <span class="text" role="cell">{"\u25b8 "}<Link f={item.call.callee} /> <span class="muted">{digits(item.call.count)}{"\u00d7"}, {about.value}{percent(item.call.cost, share)} % inclusive</span></span>
                                 </div>
                             );
                         }

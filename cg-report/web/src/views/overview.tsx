@@ -5,29 +5,18 @@ import { compact, digits, percent, ratio, rational } from "../data/format.ts";
 import { INCOMPLETE } from "../data/model.ts";
 import { costs, exactTotal, quotients, said, totalMeasure, totalOf, type Event, type Ratio } from "../state/events.ts";
 import { runTotals } from "../state/runs.ts";
-import { active, event, eventAt, events, inclusive, isDiff, model, ratios, second, secondName, self, total, WHOLE } from "../state/store.ts";
+import { about, active, event, eventAt, events, inclusive, isDiff, model, ratios, second, secondName, self, total, WHOLE } from "../state/store.ts";
 import { Delta, Link, Loading, Name } from "../ui/parts.tsx";
 import { wholeOfChains } from "../layout/chains.ts";
 import { TOP } from "../layout/expand.ts";
+import { top } from "../layout/order.ts";
 import { chains, heaviest, keyOf, treeOf, ways, wholes, type Ways } from "../state/paths.ts";
-import type { Numbers } from "../data/columns.ts";
+import { HottestLoop } from "./hottest.tsx";
+import { Samples, SamplesOf } from "./samples.tsx";
 import { Causes } from "./why.tsx";
 
-/** The highest values. */
-function top(values: Numbers, count: number, keep: (f: number) => boolean = () => true): number[] {
-    const best: number[] = [];
-    for (let f = 0; f < values.length; f++) {
-        if (values[f] <= 0 || !keep(f) || (best.length === count && values[f] <= values[best[count - 1]])) { continue; }
-        let at = best.length;
-        while (at > 0 && values[best[at - 1]] < values[f]) { at -= 1; }
-        best.splice(at, 0, f);
-        if (best.length > count) { best.pop(); }
-    }
-    return best;
-}
-
-function Ranking({ title, rows, value, of, hint, unit }: { title: string; rows: number[]; value: (f: number) => number; of: number;
-    hint: string; unit?: (value: number) => string }) {
+function Ranking({ title, rows, value, of, hint, unit, mark }: { title: string; rows: number[]; value: (f: number) => number; of: number;
+    hint: string; unit?: (value: number) => string; mark?: string }) {
     return (
         <section class="card">
             <h3 title={hint}>{title}</h3>
@@ -36,7 +25,7 @@ function Ranking({ title, rows, value, of, hint, unit }: { title: string; rows: 
                     {rows.map((f) => (
                         <li key={f}>
                             <span class="bar" style={{ width: `${Math.min(100, (value(f) * 100) / of)}%` }} />
-                            <span class="number" title={digits(value(f))}>{unit ? unit(value(f)) : `${percent(value(f), of)} %`}</span>
+                            <span class="number" title={digits(value(f))}>{mark}{unit ? unit(value(f)) : `${percent(value(f), of)} %`}</span>
                             <Link f={f} />
                         </li>
                     ))}
@@ -80,7 +69,7 @@ function Total({ of, at }: { of: Event; at: number }) {
         return (
             <tr class={at === eventAt.value ? "chosen" : ""}>
                 <th scope="row">{name}</th>
-                <td class="number">{incl ? digits(incl[f]) : ""}</td><td class="number">{incl ? percent(incl[f], whole) : ""}</td>
+                <td class="number">{incl ? `${of.spread ? "\u2248\u2009" : ""}${digits(incl[f])}` : ""}</td><td class="number">{incl ? percent(incl[f], whole) : ""}</td>
                 <td class="number">{own ? digits(own[f]) : ""}</td><td class="number">{own ? percent(own[f], whole) : ""}</td>
                 <td class="muted">{of.meaning}</td>
             </tr>
@@ -114,7 +103,7 @@ function RatioTotal({ of }: { of: Ratio }) {
         return (
             <tr class={shown ? "chosen" : ""}>
                 <th scope="row">{name}</th>
-                <td class="number">{incl ? said(of, incl[f]) : ""}</td><td /><td class="number">{own ? said(of, own[f]) : ""}</td><td />
+                <td class="number">{incl ? `${of.over.spread || of.under.spread ? "\u2248\u2009" : ""}${said(of, incl[f])}` : ""}</td><td /><td class="number">{own ? said(of, own[f]) : ""}</td><td />
                 <td class="muted">{of.meaning}</td>
             </tr>
         );
@@ -249,10 +238,11 @@ function Subject() {
             <h2><Name f={f} /></h2>
             <p class="muted mono">{report.file(f) || "(no file)"} {"\u00b7"} {report.object(f) || "(no object)"}</p>
             <p>
-                called {digits(calls)}{"\u00d7"}{incl && calls > 0 && <>, {ratio(incl[f], calls)} {event.value.name} per call</>}
+                called {digits(calls)}{"\u00d7"}{incl && calls > 0 && <>, {about.value}{ratio(incl[f], calls)} {event.value.name} per call</>}
                 {cycle > 0 && <> {"\u00b7"} member of cycle {cycle}{cycleCost && place >= 0 && <>, which costs {compact(cycleCost[place])} ({percent(cycleCost[place], total.value)} %) as a whole</>}</>}
             </p>
-            {within !== undefined && incl && Math.abs(within - incl[f]) > 0 && (
+            <SamplesOf f={f} />
+            {within !== undefined && !event.value.spread && incl && Math.abs(within - incl[f]) > 0 && (
                 <p>By chains of calls {digits(within)} {event.value.name} ({percent(within, total.value)} %) with all that ran below it{cycle > 0 && ", also within its cycle"}.</p>
             )}
             {(report.side.now("fn.flags")[f] & INCOMPLETE) !== 0 && seen && incl && (
@@ -284,16 +274,18 @@ export function Overview() {
             {isDiff.value && active.value === WHOLE && <Causes most={5} />}
             <Totals />
             {active.value === WHOLE && <Runs />}
+            {active.value === WHOLE && <Samples />}
             {active.value !== WHOLE && <HotPath />}
             {active.value === WHOLE && (
                 <>
                     <Ranking title="Most expensive by themselves" hint="Self cost: without what they call" rows={rows.self} value={(f) => own[f]} of={whole} />
-                    <Ranking title="Most expensive with callees" hint="Inclusive cost: with all that they call" rows={rows.incl} value={(f) => incl[f]} of={whole} />
+                    <Ranking title="Most expensive with callees" hint="Inclusive cost: with all that they call" rows={rows.incl} value={(f) => incl[f]} of={whole} mark={about.value} />
                     {rows.rate && misses && (
                         <Ranking title={`${misses.name} per 1,000 ${ir.name}`} hint={`Functions with more than 0.1 % of ${ir.name}`} rows={rows.rated}
                             value={(f) => rows.rate?.[f] ?? 0} of={rows.rate[rows.rated[0]] || 1} unit={(value) => value.toFixed(1)} />
                     )}
                     <HotPath />
+                    <HottestLoop />
                 </>
             )}
             <About />

@@ -13,9 +13,11 @@ import { spread, trend } from "../layout/trend.ts";
 import { openMenu } from "../ui/menu.tsx";
 import { Loading, Name, Segments } from "../ui/parts.tsx";
 import { Table, type TableColumn } from "../ui/table.tsx";
+import { Multiples } from "./multiples.tsx";
 
 const which = signal<"self" | "incl">("self");
 const by = signal<PartsBy>("part");
+const picture = signal<"table" | "flames">("table");
 const sort = signal({ id: "total", down: true });
 /** More columns are no table that anyone reads. */
 const MOST = 100;
@@ -122,14 +124,16 @@ export function Parts() {
         <div class="view">
             <div class="bar-tools">
                 {ways.length > 1 && <Segments label="Columns" value={way} onChange={(value) => { by.value = value; }} options={ways.map((id): [PartsBy, string, string] => [id, ...WORDS[id]])} />}
-                <Segments label="Costs" value={which.value} onChange={(value) => { which.value = value; }}
-                    options={[["self", "Self", "Without what functions call"], ["incl", "Inclusive", "With all that they call"]]} />
+                <Segments label="Picture" value={picture.value} onChange={(value) => { picture.value = value; }}
+                    options={[["table", "Table", "A row for each function"], ["flames", "Flames", "A small flame graph for each column, all of one scale"]]} />
+                {picture.value === "table" && <Segments label="Costs" value={which.value} onChange={(value) => { which.value = value; }}
+                    options={[["self", "Self", "Without what functions call"], ["incl", "Inclusive", "With all that they call"]]} />}
                 <span class="grow" />
                 <span class="muted">{mine.length > 0 ? `${digits(mine.length)} of ${digits(head.parts.length)} parts` : `all ${digits(head.parts.length)} parts`}</span>
                 {mine.length > 0 && <button type="button" class="quiet" onClick={() => choose([])}>Show all</button>}
             </div>
             <Strip />
-            <Matrix groups={groups} left={left} timed={inTime(head.parts)} />
+            {picture.value === "flames" ? <Multiples groups={groups} left={left} /> : <Matrix groups={groups} left={left} timed={inTime(head.parts)} />}
         </div>
     );
 }

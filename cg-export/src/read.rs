@@ -1,27 +1,101 @@
-//! Reads what other programs measured: folded stacks, `perf script`, pprof.
+//! Reads what other programs measured: folded stacks, `perf script`, pprof, places in objects with numbers.
 //!
 //! What a line means is decided by the line alone; one that means nothing is an error that names it. Numbers are taken as
 //! they are: nothing is scaled and nothing left out.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::sync::LazyLock;
 
-use anyhow::{Context, anyhow, bail};
-use cg_exchange::pprof;
 use prost::Message;
 use regex::bytes::Regex;
 
-use crate::measured::{Frame, Measured, Stack};
+use crate::measured::{Frame, Measured, Spot, Stack};
+use crate::pprof;
+
+/// Why something is no measurement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReadError {
+    /// A line is none of its format: the line's number, what is missing, and the line.
+    Line {
+        /// From 1.
+        number: usize,
+        /// What it is not.
+        wanted: &'static str,
+        /// The line, or its beginning.
+        text: String,
+    },
+    /// The period of a sample does not fit in 64 bits.
+    Period {
+        /// The line's number, from 1.
+        number: usize,
+    },
+    /// It is no message of protocol buffers.
+    NotPprof(prost::DecodeError),
+    /// It says nothing about what was measured.
+    NoTypes,
+    /// It refers to something that it does not have.
+    Missing {
+        /// What.
+        what: &'static str,
+        /// Its number there.
+        id: i128,
+    },
+    /// A sample has more values than there are types of them.
+    Values {
+        /// Of the sample.
+        values: usize,
+        /// Of the profile.
+        types: usize,
+    },
+    /// A value is below 0.
+    Negative,
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line { number, wanted, text } => write!(f, "line {number}: {wanted}: {text}"),
+            Self::Period { number } => write!(f, "line {number}: the period is too large"),
+            Self::NotPprof(_) => f.write_str("not a profile of pprof's format"),
+            Self::NoTypes => f.write_str("it has no value types, so it is no profile of pprof's format"),
+            Self::Missing { what, id } => write!(f, "there is no {what} {id}"),
+            Self::Values { values, types } => {
+                write!(f, "a sample has {values} values, but there are {types} value types")
+            }
+            Self::Negative => f.write_str("it has values below 0: a difference is no profile"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::NotPprof(cause) => Some(cause),
+            _ => None,
+        }
+    }
+}
+
+fn wrong(number: usize, wanted: &'static str, line: &[u8]) -> ReadError {
+    ReadError::Line { number, wanted, text: shown(line) }
+}
+
+fn missing(what: &'static str, id: impl Into<i128>) -> ReadError {
+    ReadError::Missing { what, id: id.into() }
+}
 
 /// Reads folded stacks of `event`: `main;f;g 12`, lines that start with `#` and empty ones left out.
-pub(crate) fn folded(text: &[u8], event: &str) -> anyhow::Result<Measured> {
+///
+/// # Errors
+/// A line is not like that.
+pub fn folded(text: &[u8], event: &str) -> Result<Measured, ReadError> {
     let mut measured = Measured { events: vec![event.to_owned()], ..Measured::default() };
     for (number, line) in lines(text) {
         if line.is_empty() || line.starts_with(b"#") {
             continue;
         }
-        let (frames, count) =
-            fold(line).with_context(|| format!("line {number}: not like `main;f;g 12`: {}", shown(line)))?;
+        let (frames, count) = fold(line).ok_or_else(|| wrong(number, "not like `main;f;g 12`", line))?;
         measured.stacks.push(Stack { frames, costs: vec![count] });
     }
     Ok(measured)
@@ -51,7 +125,10 @@ static SOURCE: LazyLock<Regex> =
 
 /// Reads the output of `perf script` in its usual form, with stacks or without. A sample costs its period, or 1 if periods
 /// were not printed; each kind of event is an event of its own.
-pub(crate) fn perf(text: &[u8]) -> anyhow::Result<Measured> {
+///
+/// # Errors
+/// A line is none of such output.
+pub fn perf(text: &[u8]) -> Result<Measured, ReadError> {
     let mut measured = Measured::default();
     let mut current: Option<Stack> = None;
     for (number, line) in lines(text) {
@@ -78,13 +155,12 @@ pub(crate) fn perf(text: &[u8]) -> anyhow::Result<Measured> {
                 continue;
             }
         }
-        let found =
-            SAMPLE.captures(line).ok_or_else(|| anyhow!("line {number}: no sample of perf script: {}", shown(line)))?;
+        let found = SAMPLE.captures(line).ok_or_else(|| wrong(number, "no sample of perf script", line))?;
         keep(&mut measured, &mut current);
         let text = |name| found.name(name).map(|text| String::from_utf8_lossy(text.as_bytes()).into_owned());
         let event = text("event").unwrap_or_default();
         let period = match text("period") {
-            Some(period) => period.parse().with_context(|| format!("line {number}: the period is too large"))?,
+            Some(period) => period.parse().map_err(|_| ReadError::Period { number })?,
             None => 1,
         };
         if measured.command.is_empty() {
@@ -125,17 +201,60 @@ fn frame(text: &[u8]) -> Frame {
         Some(at) if text.ends_with(b")") => (&text[..at], &text[at + 2..text.len() - 1]),
         _ => (text, &b""[..]),
     };
-    let symbol = OFFSET.replace(symbol.trim_ascii(), &b""[..]).into_owned();
-    let object = if object == b"inlined" { Vec::new() } else { object.to_vec() };
-    Frame { name: symbol, object, ..Frame::default() }
+    let inlined = object == b"inlined";
+    // With -F +dsoff offsets are those of the object's file, else those of the function.
+    let (object, in_file) = split_offset(object);
+    let (symbol, in_function) = split_offset(symbol.trim_ascii());
+    let spot = in_file.map(Spot::InFile).or(in_function.map(Spot::InFunction)).filter(|_| !inlined);
+    let object = if inlined { Vec::new() } else { object.to_vec() };
+    Frame { name: symbol.to_vec(), object, spot, inlined, ..Frame::default() }
 }
 
-/// Reads a profile of pprof's format, uncompressed; of all value types, or only those named.
-pub(crate) fn pprof(bytes: &[u8]) -> anyhow::Result<Measured> {
-    let profile = pprof::Profile::decode(bytes).context("not a profile of pprof's format")?;
-    let string = |index: i64| -> anyhow::Result<&str> {
+/// `NAME+0x12` as its name and number; a number that does not fit is left out.
+fn split_offset(text: &[u8]) -> (&[u8], Option<u64>) {
+    let Some(found) = OFFSET.find(text) else { return (text, None) };
+    let digits = std::str::from_utf8(&text[found.start() + 3..]).unwrap_or_default();
+    (&text[..found.start()], u64::from_str_radix(digits, 16).ok())
+}
+
+/// Reads lines of an object, a place in its file, and how often that was met: `/usr/lib/libc.so.6+0x1a2b3 12`. An object may be called
+/// by its build id. Lines that start with `#` and empty ones are left out.
+///
+/// # Errors
+/// A line is not like that.
+pub fn offsets(text: &[u8], event: &str) -> Result<Measured, ReadError> {
+    let mut measured = Measured { events: vec![event.to_owned()], ..Measured::default() };
+    for (number, line) in lines(text) {
+        if line.trim_ascii().is_empty() || line.starts_with(b"#") {
+            continue;
+        }
+        let (object, spot, count) = place(line).ok_or_else(|| wrong(number, "not like `lib.so+0x1a2b 12`", line))?;
+        // As callgrind calls code without a symbol.
+        let name = format!("0x{spot:016x}").into_bytes();
+        let frame = Frame { name, object: object.to_vec(), spot: Some(Spot::InFile(spot)), ..Frame::default() };
+        measured.stacks.push(Stack { frames: vec![frame], costs: vec![count] });
+    }
+    Ok(measured)
+}
+
+/// `lib.so+0x1a2b 12`, which is no stack of functions.
+fn place(line: &[u8]) -> Option<(&[u8], u64, u64)> {
+    let line = line.trim_ascii();
+    let at = line.iter().rposition(u8::is_ascii_whitespace)?;
+    let count = std::str::from_utf8(&line[at + 1..]).ok()?.parse().ok()?;
+    let (object, spot) = split_offset(line[..at].trim_ascii_end());
+    spot.filter(|_| !object.is_empty() && !object.contains(&b';')).map(|spot| (object, spot, count))
+}
+
+/// Reads a profile of pprof's format, uncompressed, of all value types.
+///
+/// # Errors
+/// It is damaged, or none.
+pub fn pprof(bytes: &[u8]) -> Result<Measured, ReadError> {
+    let profile = pprof::Profile::decode(bytes).map_err(ReadError::NotPprof)?;
+    let string = |index: i64| -> Result<&str, ReadError> {
         let found = usize::try_from(index).ok().and_then(|index| profile.string_table.get(index));
-        found.map(String::as_str).with_context(|| format!("there is no string {index}"))
+        found.map(String::as_str).ok_or_else(|| missing("string", index))
     };
     let mut events: Vec<String> = Vec::new();
     for kind in &profile.sample_type {
@@ -145,32 +264,46 @@ pub(crate) fn pprof(bytes: &[u8]) -> anyhow::Result<Measured> {
         events.push(if taken { format!("{name}_{}", string(kind.unit)?) } else { name.to_owned() });
     }
     if events.is_empty() {
-        bail!("it has no value types, so it is no profile of pprof's format");
+        return Err(ReadError::NoTypes);
     }
     let functions: HashMap<u64, &pprof::Function> = profile.function.iter().map(|f| (f.id, f)).collect();
     let mappings: HashMap<u64, &pprof::Mapping> = profile.mapping.iter().map(|m| (m.id, m)).collect();
     let mut places: HashMap<u64, Vec<Frame>> = HashMap::new();
+    let mut builds = BTreeMap::new();
     for location in &profile.location {
-        let object = match mappings.get(&location.mapping_id) {
+        let mapping = mappings.get(&location.mapping_id);
+        let object = match mapping {
             Some(mapping) => string(mapping.filename)?.as_bytes().to_vec(),
             None => Vec::new(),
         };
+        let build = mapping.map_or(Ok(""), |mapping| string(mapping.build_id))?;
+        if !build.is_empty() {
+            builds.insert(object.clone(), build.to_owned());
+        }
+        // Where nothing is said of memory, addresses are no places of a file.
+        let spot = mapping.filter(|mapping| (mapping.memory_start..mapping.memory_limit).contains(&location.address));
+        let spot = spot.and_then(|mapping| (location.address - mapping.memory_start).checked_add(mapping.file_offset));
+        let spot = spot.map(Spot::InFile);
         let mut frames = Vec::new();
         for line in &location.line {
-            let function = functions
-                .get(&line.function_id)
-                .with_context(|| format!("there is no function {}", line.function_id))?;
+            let function = functions.get(&line.function_id).ok_or_else(|| missing("function", line.function_id))?;
             frames.push(Frame {
                 name: string(function.name)?.as_bytes().to_vec(),
                 file: string(function.filename)?.as_bytes().to_vec(),
                 object: object.clone(),
                 line: u32::try_from(line.line).unwrap_or(0),
+                spot,
+                inlined: true,
             });
+        }
+        // The last one is the function that the others are inlined into.
+        if let Some(outermost) = frames.last_mut() {
+            outermost.inlined = false;
         }
         if frames.is_empty() {
             // As callgrind calls code without a symbol.
             let name = format!("0x{:016x}", location.address).into_bytes();
-            frames.push(Frame { name, object, ..Frame::default() });
+            frames.push(Frame { name, object, spot, ..Frame::default() });
         }
         places.insert(location.id, frames);
     }
@@ -178,16 +311,16 @@ pub(crate) fn pprof(bytes: &[u8]) -> anyhow::Result<Measured> {
     for sample in &profile.sample {
         let mut frames = Vec::new();
         for id in &sample.location_id {
-            frames.extend_from_slice(places.get(id).with_context(|| format!("there is no location {id}"))?);
+            frames.extend_from_slice(places.get(id).ok_or_else(|| missing("location", *id))?);
         }
         if frames.is_empty() {
             frames.push(Frame { name: b"[unknown]".to_vec(), ..Frame::default() });
         }
         if sample.value.len() > events.len() {
-            bail!("a sample has {} values, but there are {} value types", sample.value.len(), events.len());
+            return Err(ReadError::Values { values: sample.value.len(), types: events.len() });
         }
         let costs = sample.value.iter().map(|value| u64::try_from(*value));
-        let costs = costs.collect::<Result<_, _>>().context("it has values below 0: a difference is no profile")?;
+        let costs = costs.collect::<Result<_, _>>().map_err(|_| ReadError::Negative)?;
         stacks.push(Stack { frames, costs });
     }
     let mut command = Vec::new();
@@ -196,25 +329,32 @@ pub(crate) fn pprof(bytes: &[u8]) -> anyhow::Result<Measured> {
             command = text.as_bytes().to_vec();
         }
     }
-    Ok(Measured { command, events, stacks })
+    Ok(Measured { command, events, stacks, builds })
 }
 
 /// What a text seems to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// The output of `perf script`.
     Perf,
+    /// Folded stacks.
     Folded,
+    /// A profile of pprof's format, or something else.
     Pprof,
+    /// Places in objects with numbers.
+    Offsets,
 }
 
 /// Finds out what `bytes` are by their first line with content.
-pub(crate) fn kind(bytes: &[u8]) -> Kind {
+pub fn kind(bytes: &[u8]) -> Kind {
     let Some((_, first)) = lines(bytes).find(|(_, line)| !line.trim_ascii().is_empty() && !line.starts_with(b"#"))
     else {
         return Kind::Pprof;
     };
     if first.iter().any(|byte| *byte < b' ' && *byte != b'\t') {
         Kind::Pprof
+    } else if place(first).is_some() {
+        Kind::Offsets
     } else if SAMPLE.is_match(first) && fold(first).is_none() {
         Kind::Perf
     } else if fold(first).is_some() {
@@ -278,11 +418,36 @@ mod tests {
     }
 
     #[test]
+    fn places_in_objects_are_read() {
+        let measured = offsets(b"# of perf\n/lib/x y.so+0x1f 12\n\nb0b0+0x0\t3\r\n", "Smp").unwrap();
+        let places: Vec<_> =
+            measured.stacks.iter().map(|stack| (&stack.frames[0].object[..], stack.frames[0].spot)).collect();
+        assert_eq!(places, [(&b"/lib/x y.so"[..], Some(Spot::InFile(0x1f))), (b"b0b0", Some(Spot::InFile(0)))]);
+        assert_eq!(measured.stacks.iter().map(|stack| stack.costs[0]).sum::<u64>(), 15);
+        let error = offsets(b"a+0x1 1\na+1 1\n", "Smp").unwrap_err().to_string();
+        assert_eq!(error, "line 2: not like `lib.so+0x1a2b 12`: a+1 1");
+        assert!(offsets(b"a+0x11111111111111111 1\n", "Smp").is_err(), "an offset has 64 bits");
+    }
+
+    #[test]
+    fn frames_say_where_in_an_object_they_are() {
+        let at = |text: &str| frame(text.as_bytes());
+        assert_eq!(at("main+0x1f (/opt/prog)").spot, Some(Spot::InFunction(0x1f)));
+        let both = at("main+0x1f (/opt/prog+0x101f)");
+        assert_eq!((both.spot, &both.object[..]), (Some(Spot::InFile(0x101f)), &b"/opt/prog"[..]));
+        let inlined = at("mix (inlined)");
+        assert_eq!((inlined.inlined, inlined.spot, inlined.object.is_empty()), (true, None, true));
+        assert_eq!(at("main").spot, None);
+    }
+
+    #[test]
     fn kinds_are_told_apart() {
         assert_eq!(kind(b"# c\nmain;f 3\n"), Kind::Folded);
         assert_eq!(kind(b"prog 1 [000] 1.5: 10 cycles: \n\t1 f (/x)\n"), Kind::Perf);
         assert_eq!(kind(b"\x0a\x04\x08\x01\x10\x02"), Kind::Pprof);
         assert_eq!(kind(b""), Kind::Pprof);
+        assert_eq!(kind(b"# c\n/lib/x.so+0x1f 3\n"), Kind::Offsets);
+        assert_eq!(kind(b"main;f+0x1f 3\n"), Kind::Folded);
     }
 
     #[test]
@@ -327,7 +492,7 @@ mod tests {
             (state >> 33) as usize % below
         };
         let text = b"prog  1/2 [003]  1.5:   250 cycles:u: \n\t 55d0 f(int)+0x10 (/a (b)/c)\n\t ff [unknown] ([k])\n\n\
-            main;f a;g 12\n;; 1\n";
+            main;f a;g 12\n;; 1\nx+0x1f 3\n";
         let packed = pprof::Profile {
             sample_type: vec![pprof::ValueType { r#type: 1, unit: 2 }; 2],
             sample: vec![pprof::Sample { location_id: vec![1, 2], value: vec![3, 4], label: vec![] }],
@@ -349,7 +514,9 @@ mod tests {
                     }
                 }
                 kind(&bytes);
-                for measured in [folded(&bytes, "x"), perf(&bytes), pprof(&bytes)].into_iter().flatten() {
+                for measured in
+                    [folded(&bytes, "x"), perf(&bytes), pprof(&bytes), offsets(&bytes, "x")].into_iter().flatten()
+                {
                     let _ = measured.profile("x", random(3));
                 }
             }

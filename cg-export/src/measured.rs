@@ -5,45 +5,100 @@
 //! profile says 0.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 
-use anyhow::Context;
 use cg_format::callgrind::{Call, FunctionId, Header, Part, PartHeader, Place, Position, Profile, context_name};
+use cg_format::count::TooLarge;
 
 /// A function on a stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Frame {
-    pub(crate) name: Vec<u8>,
+pub struct Frame {
+    /// Its name, as the other program has it.
+    pub name: Vec<u8>,
     /// The source file; empty if it is not known.
-    pub(crate) file: Vec<u8>,
+    pub file: Vec<u8>,
     /// The object; empty if it is not known.
-    pub(crate) object: Vec<u8>,
+    pub object: Vec<u8>,
     /// The source line; 0 if it is not known.
-    pub(crate) line: u32,
+    pub line: u32,
+    /// Where in the object's code it was, if that is known.
+    pub spot: Option<Spot>,
+    /// Whether it was inlined into the next one outwards, whose code it ran in.
+    pub inlined: bool,
+}
+
+/// A place in an object's code, whatever address it had in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Spot {
+    /// So many bytes behind the beginning of the function that the frame names.
+    InFunction(u64),
+    /// So many bytes behind the beginning of the object's file.
+    InFile(u64),
 }
 
 /// A stack and what it cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stack {
+pub struct Stack {
     /// The innermost first; at least one.
-    pub(crate) frames: Vec<Frame>,
+    pub frames: Vec<Frame>,
     /// A value for each event; missing ones at the end are 0.
-    pub(crate) costs: Vec<u64>,
+    pub costs: Vec<u64>,
 }
 
 /// All that was measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Measured {
-    pub(crate) command: Vec<u8>,
-    pub(crate) events: Vec<String>,
-    pub(crate) stacks: Vec<Stack>,
+pub struct Measured {
+    /// What ran; empty if it is not known.
+    pub command: Vec<u8>,
+    /// What was measured.
+    pub events: Vec<String>,
+    /// The samples.
+    pub stacks: Vec<Stack>,
+    /// Build ids of objects, in hexadecimal digits, as far as they are known.
+    pub builds: BTreeMap<Vec<u8>, String>,
 }
 
+/// An event was asked for that was not measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoEvent {
+    /// What was asked for.
+    pub name: String,
+    /// What there is.
+    pub known: Vec<String>,
+}
+
+impl fmt::Display for NoEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no event `{}`, but: {}", self.name, self.known.join(" "))
+    }
+}
+
+impl std::error::Error for NoEvent {}
+
 impl Measured {
+    /// Keeps these events alone, in this order. Samples that have none of them go.
+    ///
+    /// # Errors
+    /// There is no event of one of the names.
+    pub fn select(&mut self, wanted: impl IntoIterator<Item = String>) -> Result<(), NoEvent> {
+        let mut places = Vec::new();
+        for name in wanted {
+            let found = self.events.iter().position(|event| *event == name);
+            places.push(found.ok_or_else(|| NoEvent { name, known: self.events.clone() })?);
+        }
+        self.events = places.iter().map(|at| self.events[*at].clone()).collect();
+        for stack in &mut self.stacks {
+            stack.costs = places.iter().map(|at| stack.costs.get(*at).copied().unwrap_or(0)).collect();
+        }
+        self.stacks.retain(|stack| stack.costs.iter().any(|cost| *cost != 0));
+        Ok(())
+    }
+
     /// Makes a profile of it, with so many callers in the names of functions.
     ///
     /// # Errors
     /// A sum is too large.
-    pub(crate) fn profile(&self, format: &str, callers: usize) -> anyhow::Result<Profile> {
+    pub fn profile(&self, format: &str, callers: usize) -> Result<Profile, TooLarge> {
         let mut profile = Profile {
             header: Header {
                 creator: concat!("cg_import-", env!("CARGO_PKG_VERSION")).as_bytes().to_vec(),
@@ -97,7 +152,7 @@ fn add<K: Copy + Ord>(
     sums: &mut Vec<(K, Vec<u64>)>,
     key: K,
     costs: &[u64],
-) -> anyhow::Result<()> {
+) -> Result<(), TooLarge> {
     let at = *finder.entry(key).or_insert_with(|| {
         sums.push((key, Vec::new()));
         sums.len() - 1
@@ -107,7 +162,7 @@ fn add<K: Copy + Ord>(
         sum.resize(costs.len(), 0);
     }
     for (sum, cost) in sum.iter_mut().zip(costs) {
-        *sum = sum.checked_add(*cost).context("a sum of costs is larger than 64 bits hold")?;
+        *sum = sum.checked_add(*cost).ok_or(TooLarge)?;
     }
     Ok(())
 }
@@ -135,6 +190,7 @@ mod tests {
                 Stack { frames: frames(&["f", "f", "f", "main"]), costs: vec![5] },
                 Stack { frames: frames(&["f", "main"]), costs: vec![2] },
             ],
+            ..Measured::default()
         };
         let profile = measured.profile("test", 0).unwrap();
         let part = &profile.parts[0];
