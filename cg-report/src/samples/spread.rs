@@ -153,7 +153,7 @@ mod tests {
             let samples: Vec<i64> = (0..count).map(|_| random(100) as i64).collect();
             let found = calls(&detail, &samples, 0);
             let all: i64 = samples.iter().sum();
-            for at in 0..count {
+            for (at, own_samples) in samples.iter().enumerate() {
                 let (mut out, mut into) = (0, 0);
                 let mut seen = 0;
                 for (call, has) in detail.calls.iter().zip(&found) {
@@ -168,7 +168,7 @@ mod tests {
                 }
                 // Who has callers that account for all of it gives all of it on.
                 if seen > 0 {
-                    assert_eq!(into, samples[at] + out, "function {at} of {arcs:?}");
+                    assert_eq!(into, own_samples + out, "function {at} of {arcs:?}");
                 }
             }
         }
