@@ -100,6 +100,7 @@ fn run(dir: &Path, name: &str, source: &str, mut driver: Driver) -> Driver {
         contexts: false,
         beside: Beside::default(),
         programs_follow: true,
+        own_code: true,
         look_every: None,
     };
     let exit = grind_engine::run(&program, &settings, &mut driver).unwrap_or_else(|e| panic!("{name}: {e}"));

@@ -178,6 +178,7 @@ fn traced(program: &Path, g: &Geometry) -> Found {
         contexts: false,
         beside: Beside::default(),
         programs_follow: true,
+        own_code: true,
         look_every: None,
     };
     let args = vec![program.as_os_str().to_owned()];

@@ -126,6 +126,7 @@ fn found(program: &Path, trace: TraceSettings, beside: Beside, code_limit: u64, 
         contexts: false,
         beside,
         programs_follow: true,
+        own_code: true,
         look_every: None,
     };
     let run = Program { path: program.to_owned(), args: vec![program.into()], env: Vec::new() };

@@ -75,6 +75,13 @@ impl Stacks {
         (pc, regs): (u64, &Regs),
         most: usize,
     ) -> Option<Stack> {
+        let read = self.read(tid, is_ours)?;
+        let guest = Guest { memory, tid, page: RefCell::default() };
+        Some(read.unwinder.stack(&guest, &registers(regs, pc), most))
+    }
+
+    /// What the process of `tid` has mapped at present, read as far as it has been asked for.
+    fn read(&mut self, tid: Tid, is_ours: impl Fn(u64) -> bool) -> Option<&mut Read> {
         let mut files = HashMap::new();
         let mut file_of = |r: &Region| {
             let next = files.len() as u64;
@@ -92,9 +99,25 @@ impl Stacks {
             let unwinder = Unwinder::new(mappings.clone());
             self.0 = Some(Box::new(Read { mappings, unwinder }));
         }
-        let read = self.0.as_mut()?;
+        self.0.as_deref_mut()
+    }
+
+    /// For each of `pcs` where the function begins that it is in, by the description that covers it, or where the one before it ends:
+    /// an instruction begins there. `None`: none before it is described.
+    pub fn instructions_before(
+        &mut self,
+        (tid, memory): (Tid, &Memory),
+        is_ours: impl Fn(u64) -> bool,
+        pcs: &[u64],
+    ) -> Vec<Option<u64>> {
+        let Some(read) = self.read(tid, is_ours) else { return vec![None; pcs.len()] };
         let guest = Guest { memory, tid, page: RefCell::default() };
-        Some(read.unwinder.stack(&guest, &registers(regs, pc), most))
+        let mut before = |pc: u64| {
+            let function = read.unwinder.function(&guest, pc)?;
+            let at = if function.contains(&pc) { function.start } else { function.end };
+            (at <= pc).then_some(at)
+        };
+        pcs.iter().map(|&pc| before(pc)).collect()
     }
 
     /// The calls that are active in such a thread; the innermost first.

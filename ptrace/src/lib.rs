@@ -5,6 +5,7 @@
 //! All calls must come from the thread that attached.
 
 mod attach;
+mod call;
 mod first;
 mod home;
 mod late;
@@ -16,6 +17,7 @@ mod remote;
 mod spell;
 
 pub use attach::join;
+pub use call::Call;
 pub use first::is_first;
 pub use home::{Home, leave, settle};
 pub use late::{ended, is_sent, keep, renamed, said, sent_by};

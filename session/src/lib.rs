@@ -60,6 +60,8 @@ pub struct Settings {
     pub contexts: bool,
     /// When code is translated without the program having to stop.
     pub beside: Beside,
+    /// Whether a process that is not recorded for the time being may run its own code meanwhile, where nothing else is lost by that.
+    pub own_code: bool,
     /// Whether programs that processes execute may be followed: what one has asked for is kept for the next.
     pub programs_follow: bool,
     /// How often the driver is asked what it wants, if not only when it gets a signal.

@@ -228,6 +228,7 @@ fn run(program: &Path, words: &[&str], trace: TraceSettings, mut driver: Driver,
         contexts: false,
         beside: Beside::default(),
         programs_follow: true,
+        own_code: true,
         look_every: None,
     };
     let args = std::iter::once(program.as_os_str().to_owned()).chain(words.iter().map(Into::into)).collect();

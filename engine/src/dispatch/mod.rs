@@ -39,6 +39,7 @@ mod limits;
 mod made;
 mod native;
 mod objects;
+mod own_code;
 mod poller;
 mod progress;
 mod resume;
@@ -112,6 +113,8 @@ pub(crate) struct Dispatcher<'s> {
     full: Option<Pid>,
     /// Processes whose translations do not fit what they are to record.
     windows: window::Windows,
+    /// Those that run their own code meanwhile, or are to.
+    own_code: own_code::OwnCode,
     /// Threads that wait until theirs can be thrown away.
     too_early: HashMap<Tid, Stopped>,
     hotness_sampler: hotness::HotnessSampler,
@@ -202,6 +205,7 @@ pub(crate) fn run(
         flushes: Vec::new(),
         full: None,
         windows: window::Windows::default(),
+        own_code: own_code::OwnCode::default(),
         too_early: HashMap::new(),
         hotness_sampler: hotness::HotnessSampler::begin(settings),
         decided: Map::default(),
@@ -289,6 +293,7 @@ impl Dispatcher<'_> {
             }
             self.look_at_leaving();
             self.look_at_windows();
+            self.look_at_own_code();
             self.look_at_collection();
             self.end_spells();
             self.look_for_hotness();
@@ -342,6 +347,9 @@ impl Dispatcher<'_> {
         }
         match stop {
             Stop::Event { event, signal } => self.event(t, event, signal),
+            Stop::Syscall if self.threads.get(&tid).is_some_and(|th| th.state == State::Own) => {
+                self.call_of_own_code(t)
+            }
             // Otherwise only asked for while an image is being prepared, and dealt with there.
             Stop::Syscall => self.call_stop(t),
             Stop::Signal(signal) => {

@@ -37,6 +37,7 @@ impl Dispatcher<'_> {
                 self.after_step(t, signal, Step { pc, block, executed, mask });
             }
             State::Guest | State::Handler => self.deliver(t, signal),
+            State::Own => self.signal_in_own_code(t, signal),
             State::Call { nr, args, next } => self.signal_in_call(t, signal, nr, args, next),
             State::OtherCall => self.signal_in_int80(t, signal),
             State::Cache | State::Exec { .. } => self.signal_in_cache(t, signal),

@@ -118,6 +118,8 @@ pub struct Options {
     pub hot_after: u64,
     /// `--beside`: when a program waits for translations of new code instead of stopping for them.
     pub beside: Beside,
+    /// `--native-windows`: whether a program runs its own code while nothing of it is recorded.
+    pub native_windows: bool,
     /// Whether log lines carry the time.
     pub time_stamp: bool,
     /// Where the log goes.
@@ -227,6 +229,7 @@ impl Options {
             pairs_from: DEFAULT_PAIRS_FROM << 20,
             hot_after: DEFAULT_HOT_AFTER,
             beside: Beside::default(),
+            native_windows: true,
             time_stamp: false,
             log: LogTarget::Fd(2),
             demangle: true,

@@ -618,6 +618,19 @@ pub static OPTIONS: &[Opt] = &[
          stop for it: while it often asks and that processor is free (auto), wherever there is one (always), or never \
          (counts are not affected)",
     ),
+    opt(
+        &["--native-windows"],
+        Kind::Bool,
+        Role::Debug(|o, v| {
+            if let Value::Bool(b) = v {
+                o.native_windows = b;
+            }
+            Ok(())
+        }),
+        "yes",
+        "let a program run its own code, and no translations, while its instrumentation is switched off, where nothing is lost by \
+         that: in processes of one thread whose code does not change (counts are not affected)",
+    ),
     // What Valgrind's core has and grind does not.
     lacking(
         &["--log-socket"],
