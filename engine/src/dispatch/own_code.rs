@@ -23,6 +23,7 @@ use grind_fragments::fragment_table::FragmentId;
 use grind_guest::process::{CallCounts, Interrupted, State};
 use grind_layout::SlotWord;
 use grind_ptrace::{self as tracee, How, Regs, Stop, Stopped, is_sent};
+use grind_session::OwnCode as When;
 use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::subject;
 use grind_types::{Pid, Tid};
@@ -33,7 +34,7 @@ use breakpoints::{Breakpoints, Planted};
 use super::Dispatcher;
 use super::again;
 use super::flush::makes_again;
-use super::kinds::bit;
+use super::kinds::{FAULTS, bit};
 use super::resume::middle;
 use super::signal::caught;
 use super::status::Status;
@@ -42,6 +43,8 @@ use crate::tick::Ticks;
 
 /// So long a process runs translated code first, where that may soon be over: about what it takes to change.
 const SHORTEST: Duration = Duration::from_millis(1);
+/// The pause where it does not matter what that costs.
+const ALWAYS: Duration = Duration::from_micros(100);
 /// The longest time after spells that were short.
 const LONGEST: Duration = Duration::from_millis(32);
 /// After it has turned out that a process cannot run its own code as it is: something may have changed.
@@ -84,8 +87,10 @@ struct Running {
 impl Dispatcher<'_> {
     /// Process `pid` is recorded no longer, or has not begun to be.
     pub(super) fn expect_own_code(&mut self, pid: Pid) {
-        if self.settings.own_code {
-            self.own_code.wait(pid, SHORTEST);
+        match self.settings.own_code {
+            When::Never => {}
+            When::WhenWorthwhile => self.own_code.wait(pid, SHORTEST),
+            When::Always => self.own_code.wait(pid, ALWAYS),
         }
     }
 
@@ -178,11 +183,12 @@ impl Dispatcher<'_> {
         let Ok(mut regs) = t.regs() else { return };
         let Some(planted) = self.plant(&t, pid) else {
             log::debug!(target: subject::DISPATCH, "process {pid} cannot run its own code");
-            self.own_code.refuse(pid);
+            let pause = if self.settings.own_code == When::Always { SHORTEST } else { REFUSED };
+            self.own_code.wait(pid, pause);
             return self.enter(t, GuestAddr(regs.rip));
         };
         log::debug!(target: subject::DISPATCH, "process {pid} runs its own code from {:#x} on", regs.rip);
-        let pause = self.own_code.waiting.remove(&pid).map_or(SHORTEST, |w| w.pause);
+        let pause = self.own_code.waiting.remove(&pid).map_or(SHORTEST, |w| w.pause.min(LONGEST));
         self.own_code.running.insert(pid, Running { since: Instant::now(), pause, planted });
         self.windows.is_elsewhere(pid);
         regs.gs_base = self.slot_word(tid, SlotWord::GuestGs);
@@ -217,13 +223,17 @@ impl Dispatcher<'_> {
         if let Some(running) = self.own_code.running.remove(&pid) {
             let p = self.processes.get(&pid)?;
             running.planted.take_out(p);
-            let long = running.since.elapsed() > running.pause * WORTH;
+            let pause = match self.settings.own_code {
+                When::Always => ALWAYS,
+                _ if running.since.elapsed() > running.pause * WORTH => SHORTEST,
+                _ => (running.pause * 2).min(LONGEST),
+            };
             log::debug!(
                 target: subject::DISPATCH,
                 "process {pid} goes on in translations at {:#x} after {:?}", regs.rip, running.since.elapsed()
             );
             if !p.counting {
-                self.own_code.wait(pid, if long { SHORTEST } else { (running.pause * 2).min(LONGEST) });
+                self.own_code.wait(pid, pause);
                 self.window_is_closed(pid);
             }
         }
@@ -340,7 +350,9 @@ impl Dispatcher<'_> {
                 return;
             }
         }
-        if !caught(tid, signal) {
+        // (Of a fault not everybody dies by itself: the first process of a namespace does not.)
+        let fault = bit(signal) & FAULTS != 0 && !is_sent(&info);
+        if !fault && !caught(tid, signal) {
             if again::interrupted(&regs, false) && again::ignored(tid, signal) {
                 (regs.rip, regs.rax, regs.orig_rax) = (regs.rip - CALL_LEN, regs.orig_rax, u64::MAX);
                 if t.set_regs(&regs).is_err() {
@@ -373,12 +385,6 @@ impl OwnCode {
         self.tick(now);
     }
 
-    fn refuse(&mut self, pid: Pid) {
-        let now = Instant::now();
-        self.waiting.insert(pid, Waiting { due: now + REFUSED, pause: SHORTEST, told: false });
-        self.tick(now);
-    }
-
     /// Interrupts what is waited for when the next one is due.
     fn tick(&mut self, now: Instant) {
         let Some(next) = self.waiting.values().map(|w| w.due).min() else { return };
@@ -386,7 +392,7 @@ impl OwnCode {
             self.ticks = Ticks::new();
         }
         if let Some(ticks) = &mut self.ticks {
-            ticks.set(next.saturating_duration_since(now).max(SHORTEST));
+            ticks.set(next.saturating_duration_since(now).max(ALWAYS));
         }
     }
 }
