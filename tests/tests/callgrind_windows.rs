@@ -194,13 +194,17 @@ fn outside_a_program_runs_its_own_code() {
         ["gcc", "-O1", "-g", "-pthread", &include, "-o", &program.display().to_string(), &source].map(str::to_owned);
     build::compile(&words, dir.path());
     let run = |tool: &str, own_code: &str, mode: &str| {
-        let start = if tool == "callgrind" { "--instr-atstart=no" } else { "--instr-at-start=no" };
+        let options: &[&str] = match tool {
+            "callgrind" => &["--instr-atstart=no", "--compress-strings=no", "--compress-pos=no"],
+            _ => &["--instr-at-start=no"],
+        };
         let file = dir.path().join("profile");
         let under_test = tools::under_test();
         let done = std::process::Command::new(&under_test[0])
             .args(&under_test[1..])
-            .args([&format!("--tool={tool}"), start, &format!("--native-windows={own_code}"), "--log-file=/dev/null"])
-            .args(["callgrind", "cachegrind"].map(|tool| format!("--{tool}-out-file={}", file.display())))
+            .args([&format!("--tool={tool}"), &format!("--native-windows={own_code}"), "--log-file=/dev/null"])
+            .args(options)
+            .arg(format!("--{tool}-out-file={}", file.display()))
             .args([program.as_os_str(), mode.as_ref()])
             .env("GRIND_LOG", "dispatch=debug")
             .output()
