@@ -11,6 +11,7 @@ use grind_ptrace::maps::{self, Region};
 use grind_ptrace::{Memory, Regs};
 use grind_trace::NativeFrame;
 use grind_types::Tid;
+use grind_types::addr::GuestAddr;
 use grind_unwind::{Kind, Mapping, Method, Registers, Stack, Unwinder};
 
 /// Bytes of a page.
@@ -108,14 +109,14 @@ impl Stacks {
         &mut self,
         (tid, memory): (Tid, &Memory),
         is_ours: impl Fn(u64) -> bool,
-        pcs: &[u64],
-    ) -> Vec<Option<u64>> {
+        pcs: &[GuestAddr],
+    ) -> Vec<Option<GuestAddr>> {
         let Some(read) = self.read(tid, is_ours) else { return vec![None; pcs.len()] };
         let guest = Guest { memory, tid, page: RefCell::default() };
-        let mut before = |pc: u64| {
-            let function = read.unwinder.function(&guest, pc)?;
-            let at = if function.contains(&pc) { function.start } else { function.end };
-            (at <= pc).then_some(at)
+        let mut before = |pc: GuestAddr| {
+            let function = read.unwinder.function(&guest, pc.0)?;
+            let at = if function.contains(&pc.0) { function.start } else { function.end };
+            (at <= pc.0).then_some(GuestAddr(at))
         };
         pcs.iter().map(|&pc| before(pc)).collect()
     }

@@ -8,13 +8,17 @@ mod attach;
 mod call;
 mod first;
 mod home;
+pub mod kinds;
 mod late;
+pub mod launch;
 pub mod mapped_files;
 pub mod maps;
 mod memory;
 mod owed;
 mod remote;
 mod spell;
+pub mod status;
+pub mod tick;
 
 pub use attach::join;
 pub use call::Call;

@@ -21,8 +21,8 @@ use grind_types::addr::{CacheAddr, GuestAddr};
 use nix::libc;
 
 use super::Dispatcher;
-use super::kinds::bit;
-use super::status::Status;
+use grind_ptrace::kinds::bit;
+use grind_ptrace::status::Status;
 
 /// Bytes of `syscall`.
 const SYSCALL_LEN: u64 = 2;

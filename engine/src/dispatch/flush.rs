@@ -18,9 +18,9 @@ use nix::libc;
 
 use super::Dispatcher;
 use super::announce::announce;
-use super::kinds::ASYNCHRONOUS;
 use super::resume::middle;
 use super::trapflag;
+use grind_ptrace::kinds::ASYNCHRONOUS;
 
 /// So many instructions of translated code at most are executed to get to the next block.
 const STEPS: usize = 200;

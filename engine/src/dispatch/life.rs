@@ -25,12 +25,12 @@ use grind_types::subject;
 use grind_types::{Module, Pid, Tid};
 use nix::libc;
 
-use super::kinds::stops_processes;
 use super::limits::Limits;
 use super::objects;
 use super::resume::middle;
 use super::{Dispatcher, contexts};
-use crate::launch;
+use grind_ptrace::kinds::stops_processes;
+use grind_ptrace::launch;
 
 impl Dispatcher<'_> {
     /// `PTRACE_EVENT_STOP`: a first stop, a group-stop, or the answer to an interrupt of ours.

@@ -32,7 +32,6 @@ mod frames;
 mod hotness;
 mod in_place;
 mod int80;
-mod kinds;
 mod leave;
 mod life;
 mod limits;
@@ -46,7 +45,6 @@ mod resume;
 mod self_modifying;
 mod signal;
 mod sigtrap;
-mod status;
 mod switch;
 mod syscall;
 mod tally;
@@ -82,8 +80,8 @@ use grind_types::subject;
 use grind_types::{EngineError, Pid, Tid};
 use nix::libc;
 
-use crate::launch;
-use crate::tick::Ticks;
+use grind_ptrace::launch;
+use grind_ptrace::tick::Ticks;
 
 /// The driver is asked at least so often what it wants, as long as there are stops.
 const LOOK: Duration = Duration::from_millis(50);
@@ -185,7 +183,7 @@ pub(crate) fn run(
         .transpose()
         .map_err(|source| EngineError::Os { what: "starting a thread", source })?;
     let launched = match target {
-        Target::Program(program) => Some((launch::launch(program)?, &program.path)),
+        Target::Program(program) => Some((launch::launch(&program.path, &program.args, &program.env)?, &program.path)),
         Target::Process(_) => None,
     };
     let mut session = CarefulSession(session);

@@ -13,13 +13,13 @@
 //! A spell in own code costs two changes, so after a short one the next pause is longer: whatever the program does, changing
 //! costs it a fraction of its time.
 
-mod breakpoints;
 mod calls;
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use grind_fragments::fragment_table::FragmentId;
+use grind_guest::breakpoints::{Breakpoints, Planted};
 use grind_guest::process::{CallCounts, Interrupted, State};
 use grind_layout::SlotWord;
 use grind_ptrace::{self as tracee, How, Regs, Stop, Stopped, is_sent};
@@ -29,17 +29,15 @@ use grind_types::subject;
 use grind_types::{Pid, Tid};
 use nix::libc;
 
-use breakpoints::{Breakpoints, Planted};
-
 use super::Dispatcher;
 use super::again;
 use super::flush::makes_again;
-use super::kinds::{FAULTS, bit};
 use super::resume::middle;
 use super::signal::caught;
-use super::status::Status;
 use super::trapflag::traps;
-use crate::tick::Ticks;
+use grind_ptrace::kinds::{FAULTS, bit};
+use grind_ptrace::status::Status;
+use grind_ptrace::tick::Ticks;
 
 /// So long a process runs translated code first, where that may soon be over: about what it takes to change.
 const SHORTEST: Duration = Duration::from_millis(1);

@@ -12,10 +12,10 @@ use grind_types::subject;
 use nix::libc;
 
 use super::in_place::Step;
-use super::kinds::{ASYNCHRONOUS, FAULTS, address_of, bit};
-use super::status::Status;
 use super::trapflag::set_trap_flag;
 use super::{Dispatcher, again};
+use grind_ptrace::kinds::{ASYNCHRONOUS, FAULTS, address_of, bit};
+use grind_ptrace::status::Status;
 
 /// Bytes of the kernel's `struct sigaction`: handler, flags, restorer, mask.
 pub(super) const ACTION_SIZE: usize = 32;

@@ -26,10 +26,10 @@ use grind_types::{Pid, Tid};
 use nix::libc;
 
 use super::Dispatcher;
-use super::kinds::bit;
 use super::resume::{answer, run};
 use super::signal::ACTION_SIZE;
-use super::status::Status;
+use grind_ptrace::kinds::bit;
+use grind_ptrace::status::Status;
 
 /// SIGTRAP's bit in a set of signals.
 const TRAP: u64 = bit(libc::SIGTRAP);

@@ -20,7 +20,7 @@ use grind_types::{Pid, Tid};
 
 use super::Dispatcher;
 use super::flush::Reason;
-use crate::tick::Ticks;
+use grind_ptrace::tick::Ticks;
 
 /// As long as it takes to translate anew what a program of some size uses.
 const QUIET: Duration = Duration::from_millis(50);

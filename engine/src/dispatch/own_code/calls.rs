@@ -7,8 +7,8 @@ use grind_types::addr::GuestAddr;
 use nix::libc;
 
 use super::super::Dispatcher;
-use super::super::kinds::bit;
 use super::super::syscall::{ranges, replaces};
+use grind_ptrace::kinds::bit;
 
 impl Dispatcher<'_> {
     /// Whether `tid` may make this call by itself.

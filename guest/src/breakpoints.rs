@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use grind_guest::process::Process;
+use crate::process::Process;
 use grind_isa::breakpoints::{self, Verdict};
 use grind_ptrace::maps::{self, Region};
 use grind_types::addr::{CacheAddr, GuestAddr};
@@ -28,25 +28,25 @@ const MAX_INSN_LEN: u64 = 15;
 
 /// What has been found, by process and mapping.
 #[derive(Debug, Default)]
-pub(super) struct Breakpoints(HashMap<Pid, HashMap<Mapped, Option<Vec<GuestAddr>>>>);
+pub struct Breakpoints(HashMap<Pid, HashMap<Mapped, Option<Vec<GuestAddr>>>>);
 
 /// The breakpoints that are in the memory of a process.
 #[derive(Debug, Default)]
-pub(super) struct Planted {
+pub struct Planted {
     /// Where, and what was there.
     bytes: Vec<(GuestAddr, u8)>,
     /// All code that the process has.
-    pub(super) code: Vec<Range<GuestAddr>>,
+    pub code: Vec<Range<GuestAddr>>,
 }
 
 impl Planted {
     /// Whether there is one at `at`.
-    pub(super) fn has(&self, at: GuestAddr) -> bool {
+    pub fn has(&self, at: GuestAddr) -> bool {
         self.bytes.iter().any(|(planted, _)| *planted == at)
     }
 
     /// Makes the code of `p` what it was.
-    pub(super) fn take_out(&self, p: &Process) {
+    pub fn take_out(&self, p: &Process) {
         for &(at, byte) in &self.bytes {
             // (Who is gone has nothing to be put right.)
             let _ = p.memory.write(at.0, &[byte]);
@@ -66,13 +66,13 @@ struct Mapped {
 
 impl Breakpoints {
     /// Nothing that was found in process `pid` holds any more.
-    pub(super) fn forget(&mut self, pid: Pid) {
+    pub fn forget(&mut self, pid: Pid) {
         self.0.remove(&pid);
     }
 
     /// Puts breakpoints into the memory of process `p`, whose thread `tid` stands still; returns them.
     /// `None`: that cannot be done, and nothing has changed.
-    pub(super) fn plant(&mut self, p: &mut Process, tid: Tid, masked: bool) -> Option<Planted> {
+    pub fn plant(&mut self, p: &mut Process, tid: Tid, masked: bool) -> Option<Planted> {
         let code_cache = p.code_cache.clone();
         let is_ours = |at: u64| code_cache.borrow().is_cache(CacheAddr(at));
         let regions = maps::read(tid).ok()?;
@@ -120,10 +120,11 @@ fn search(
     code.truncate(n);
     let mut places: Vec<u64> = breakpoints::requests(&code).into_iter().map(|at| r.start + at as u64).collect();
     if masked {
-        let suspects: Vec<u64> = breakpoints::suspects(&code).into_iter().map(|at| r.start + at as u64).collect();
+        let suspects: Vec<GuestAddr> =
+            breakpoints::suspects(&code).into_iter().map(|at| GuestAddr(r.start + at as u64)).collect();
         let starts = p.stacks.instructions_before((tid, &p.memory), is_ours, &suspects);
-        for (&suspect, start) in suspects.iter().zip(starts) {
-            let start = start.unwrap_or(r.start).max(r.start);
+        for (&GuestAddr(suspect), start) in suspects.iter().zip(starts) {
+            let start = start.map_or(r.start, |at| at.0).max(r.start);
             let end = (suspect + MAX_INSN_LEN).min(r.start + n as u64);
             if suspect - start > MOST_DECODED {
                 return None;
