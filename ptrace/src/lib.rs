@@ -16,6 +16,7 @@ pub mod maps;
 mod memory;
 mod owed;
 mod remote;
+pub mod restart;
 mod spell;
 pub mod status;
 pub mod tick;

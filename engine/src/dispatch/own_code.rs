@@ -30,12 +30,12 @@ use grind_types::{Pid, Tid};
 use nix::libc;
 
 use super::Dispatcher;
-use super::again;
-use super::flush::makes_again;
 use super::resume::middle;
 use super::signal::caught;
 use super::trapflag::traps;
 use grind_ptrace::kinds::{FAULTS, bit};
+use grind_ptrace::restart;
+use grind_ptrace::restart::makes_again;
 use grind_ptrace::status::Status;
 use grind_ptrace::tick::Ticks;
 
@@ -298,7 +298,7 @@ impl Dispatcher<'_> {
     pub(super) fn stay_in_own_code(&mut self, t: Stopped, stopped_by_us: bool) {
         if stopped_by_us
             && let Ok(mut regs) = t.regs()
-            && again::interrupted(&regs, true)
+            && restart::interrupted(&regs, true)
         {
             (regs.rip, regs.rax, regs.orig_rax) = (regs.rip - CALL_LEN, regs.orig_rax, u64::MAX);
             let _ = t.set_regs(&regs);
@@ -351,7 +351,7 @@ impl Dispatcher<'_> {
         // (Of a fault not everybody dies by itself: the first process of a namespace does not.)
         let fault = bit(signal) & FAULTS != 0 && !is_sent(&info);
         if !fault && !caught(tid, signal) {
-            if again::interrupted(&regs, false) && again::ignored(tid, signal) {
+            if restart::interrupted(&regs, false) && restart::ignored(tid, signal) {
                 (regs.rip, regs.rax, regs.orig_rax) = (regs.rip - CALL_LEN, regs.orig_rax, u64::MAX);
                 if t.set_regs(&regs).is_err() {
                     return;
