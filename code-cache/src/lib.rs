@@ -645,6 +645,12 @@ impl CodeCache {
         self.tables.store_u8(at, if on { others | why as u8 } else { others });
     }
 
+    /// Whether this system call stops before it runs for another reason than that all are recorded.
+    pub fn serves(&self, nr: i64) -> bool {
+        let known = (0..layout::SYSCALL_TABLE_SIZE as i64).contains(&nr);
+        known && self.tables.load_u8(layout::SYSCALL_TABLE as usize + nr as usize) & !(CallStop::Recorded as u8) != 0
+    }
+
     /// The same for every system call, in order to record them.
     fn stop_before_all_calls(&self, on: bool) {
         (0..layout::SYSCALL_TABLE_SIZE as i64).for_each(|nr| self.stop_before(nr, CallStop::Recorded, on));

@@ -2,8 +2,6 @@
 //! and counts exactly what it executes. It knows nothing of profiles, options or debug info.
 
 mod dispatch;
-mod launch;
-mod tick;
 
 use grind_session::{Exit, Program, Session, Settings};
 use grind_trace::Sink;

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use grind_isa::cpuid::CpuModel;
 use grind_session::{
-    Beside, ControlRequest, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Program, Session, Settings,
-    Wanted,
+    Beside, ControlRequest, Exit, FirstProcess, Instrumentation, Notice, OwnCode, ProcessReport, Program, Session,
+    Settings, Wanted,
 };
 use grind_tests::{apart, tools};
 use grind_trace::TraceSettings;
@@ -100,6 +100,7 @@ fn run(dir: &Path, name: &str, source: &str, mut driver: Driver) -> Driver {
         contexts: false,
         beside: Beside::default(),
         programs_follow: true,
+        own_code: OwnCode::default(),
         look_every: None,
     };
     let exit = grind_engine::run(&program, &settings, &mut driver).unwrap_or_else(|e| panic!("{name}: {e}"));

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use grind_isa::cpuid::CpuModel;
-use grind_session::{Beside, Exit, Instrumentation, Notice, ProcessReport, Program, Session, Settings};
+use grind_session::{Beside, Exit, Instrumentation, Notice, OwnCode, ProcessReport, Program, Session, Settings};
 use grind_trace::{Done, EveryAccess, Sink, Site, SiteKind, SpaceId, Special, Target, TraceSettings};
 use grind_types::{Pid, Tid};
 
@@ -178,6 +178,7 @@ fn traced(program: &Path, g: &Geometry) -> Found {
         contexts: false,
         beside: Beside::default(),
         programs_follow: true,
+        own_code: OwnCode::default(),
         look_every: None,
     };
     let args = vec![program.as_os_str().to_owned()];

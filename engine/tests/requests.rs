@@ -12,7 +12,9 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use grind_isa::cpuid::CpuModel;
-use grind_session::{Beside, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Program, Session, Settings};
+use grind_session::{
+    Beside, Exit, FirstProcess, Instrumentation, Notice, OwnCode, ProcessReport, Program, Session, Settings,
+};
 use grind_trace::{FirstLevel, Sink, Site, SpaceId, Special, TraceSettings};
 use grind_types::{Pid, Tid};
 
@@ -126,6 +128,7 @@ fn found(program: &Path, trace: TraceSettings, beside: Beside, code_limit: u64, 
         contexts: false,
         beside,
         programs_follow: true,
+        own_code: OwnCode::default(),
         look_every: None,
     };
     let run = Program { path: program.to_owned(), args: vec![program.into()], env: Vec::new() };

@@ -230,6 +230,7 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         // Records of every access know of no contexts.
         contexts: options.tool == Tool::Cachegrind && simulation.distances.is_none() && simulation.sharing.is_none(),
         beside: options.beside,
+        own_code: options.native_windows,
         programs_follow: options.trace_children,
         look_every: options.dump_every.map(Every::look),
     };

@@ -1,10 +1,13 @@
 //! Processes and threads that run under the engine, between their stops: their slots ([`slots`]), what is mapped into them
-//! ([`image`]), statistics contexts ([`contexts`]), native stacks ([`stacks`]), the way from translated code to the program's state
+//! ([`image`]), statistics contexts ([`contexts`]), native stacks ([`stacks`]), breakpoints in
+//! own code ([`breakpoints`]), texts ([`printf`]), the way from translated code to the program's state
 //! ([`recover`]), and from counters to counts ([`counts`]). What a stop means, and what happens then, is not known here.
 
+pub mod breakpoints;
 pub mod contexts;
 pub mod counts;
 pub mod image;
+pub mod printf;
 pub mod process;
 pub mod recover;
 pub mod slots;

@@ -28,6 +28,8 @@ pub enum State {
     Cache,
     /// Its registers are the guest's, rip included: a jump to where no code is, about to fault by itself.
     Guest,
+    /// It runs its program's own code, its registers are the program's, gs base included, and it stops at every system call.
+    Own,
     /// A signal was handed over; the next stop is at the first instruction of its handler.
     Handler,
     /// It executes rt_sigreturn; the next stop is where the frame says.

@@ -11,6 +11,7 @@ use grind_ptrace::maps::{self, Region};
 use grind_ptrace::{Memory, Regs};
 use grind_trace::NativeFrame;
 use grind_types::Tid;
+use grind_types::addr::GuestAddr;
 use grind_unwind::{Kind, Mapping, Method, Registers, Stack, Unwinder};
 
 /// Bytes of a page.
@@ -75,6 +76,13 @@ impl Stacks {
         (pc, regs): (u64, &Regs),
         most: usize,
     ) -> Option<Stack> {
+        let read = self.read(tid, is_ours)?;
+        let guest = Guest { memory, tid, page: RefCell::default() };
+        Some(read.unwinder.stack(&guest, &registers(regs, pc), most))
+    }
+
+    /// What the process of `tid` has mapped at present, read as far as it has been asked for.
+    fn read(&mut self, tid: Tid, is_ours: impl Fn(u64) -> bool) -> Option<&mut Read> {
         let mut files = HashMap::new();
         let mut file_of = |r: &Region| {
             let next = files.len() as u64;
@@ -92,9 +100,25 @@ impl Stacks {
             let unwinder = Unwinder::new(mappings.clone());
             self.0 = Some(Box::new(Read { mappings, unwinder }));
         }
-        let read = self.0.as_mut()?;
+        self.0.as_deref_mut()
+    }
+
+    /// For each of `pcs` where the function begins that it is in, by the description that covers it, or where the one before it ends:
+    /// an instruction begins there. `None`: none before it is described.
+    pub fn instructions_before(
+        &mut self,
+        (tid, memory): (Tid, &Memory),
+        is_ours: impl Fn(u64) -> bool,
+        pcs: &[GuestAddr],
+    ) -> Vec<Option<GuestAddr>> {
+        let Some(read) = self.read(tid, is_ours) else { return vec![None; pcs.len()] };
         let guest = Guest { memory, tid, page: RefCell::default() };
-        Some(read.unwinder.stack(&guest, &registers(regs, pc), most))
+        let mut before = |pc: GuestAddr| {
+            let function = read.unwinder.function(&guest, pc.0)?;
+            let at = if function.contains(&pc.0) { function.start } else { function.end };
+            (at <= pc.0).then_some(GuestAddr(at))
+        };
+        pcs.iter().map(|&pc| before(pc)).collect()
     }
 
     /// The calls that are active in such a thread; the innermost first.

@@ -9,7 +9,7 @@ use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic
 
 /// The 16 bytes that begin a client request: four rotations of rdi that leave it as it was.
 /// (Valgrind's documented sequence; the 3 bytes that follow tell which service.)
-const REQUEST_PREAMBLE: [u8; 16] =
+pub(crate) const REQUEST_PREAMBLE: [u8; 16] =
     [0x48, 0xc1, 0xc7, 0x03, 0x48, 0xc1, 0xc7, 0x0d, 0x48, 0xc1, 0xc7, 0x3d, 0x48, 0xc1, 0xc7, 0x33];
 /// Bytes of the whole sequence.
 const REQUEST_LEN: usize = 19;
@@ -486,6 +486,11 @@ pub trait CodeBytes {
     /// The bytes from `pc` on: at least as many as an instruction can have, or all up to the end of what is mapped and can be
     /// executed. Empty: nothing is.
     fn at(&mut self, pc: u64) -> &[u8];
+}
+
+/// What `ins` asks for where the guest sees the baseline processor.
+pub(crate) fn class_of(ins: &Instruction) -> Class {
+    classify(ins, true)
 }
 
 /// The instruction at `pc` that `bytes` begin with.

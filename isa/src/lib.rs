@@ -2,6 +2,7 @@
 //! execution accesses ([`events`]), and the processor that programs see ([`cpuid`]). It looks at bytes and registers that it is
 //! given, and must never know whose they are, nor what is made of them.
 
+pub mod breakpoints;
 pub mod cpuid;
 pub mod decode;
 pub mod events;

@@ -115,6 +115,9 @@ _grind_options='--tool=cachegrind
 --beside=auto
 --beside=always
 --beside=never
+--native-windows=auto
+--native-windows=always
+--native-windows=never
 --callgrind-out-file=
 --dump-line=yes
 --dump-line=no

@@ -55,6 +55,7 @@ complete -c grind -l code-limit -x -d 'how many MiB of translated code a program
 complete -c grind -l pair-calls-from -x -d 'let calls and returns be predicted as such, which large programs need, from so many MiB of executable files on; it makes smaller ones slower (counts are not affected; never with --tool=callgrind)'
 complete -c grind -l hot-after -x -d 'translate a program anew while it runs, by what has been learnt of where its code goes, once so many blocks have been counted and it is expected to pay; 0 for never (counts are not affected)'
 complete -c grind -l beside -x -a 'auto always never' -d 'let a program that asks for the translation of new code wait for the answer of grind, on another processor, and not stop for it: while it often asks and that processor is free (auto), wherever there is one (always), or never (counts are not affected)'
+complete -c grind -l native-windows -x -a 'auto always never' -d 'let a program run its own code, and no translations, while its instrumentation is switched off, where nothing is lost by that (processes of one thread, whose code does not change): for as long as it is expected to pay (auto), whenever it can (always), or never (counts are not affected)'
 complete -c grind -l callgrind-out-file -r -F -d 'the profile to write; %p, %n, %q{VAR}, %r and %% as in --log-file'
 complete -c grind -l dump-line -x -a 'yes no' -d 'tell costs by source line'
 complete -c grind -l dump-instr -x -a 'yes no' -d 'tell costs by instruction too'

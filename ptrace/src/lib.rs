@@ -5,17 +5,24 @@
 //! All calls must come from the thread that attached.
 
 mod attach;
+mod call;
 mod first;
 mod home;
+pub mod kinds;
 mod late;
+pub mod launch;
 pub mod mapped_files;
 pub mod maps;
 mod memory;
 mod owed;
 mod remote;
+pub mod restart;
 mod spell;
+pub mod status;
+pub mod tick;
 
 pub use attach::join;
+pub use call::Call;
 pub use first::is_first;
 pub use home::{Home, leave, settle};
 pub use late::{ended, is_sent, keep, renamed, said, sent_by};

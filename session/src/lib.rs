@@ -60,10 +60,24 @@ pub struct Settings {
     pub contexts: bool,
     /// When code is translated without the program having to stop.
     pub beside: Beside,
+    /// When a process that is not recorded for the time being runs its own code.
+    pub own_code: OwnCode,
     /// Whether programs that processes execute may be followed: what one has asked for is kept for the next.
     pub programs_follow: bool,
     /// How often the driver is asked what it wants, if not only when it gets a signal.
     pub look_every: Option<Duration>,
+}
+
+/// When a process that is not recorded for the time being, and that loses nothing by it, runs its own code and no translations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OwnCode {
+    /// Where it is expected to go on for longer than changing takes.
+    #[default]
+    WhenWorthwhile,
+    /// Whenever it can.
+    Always,
+    /// Never.
+    Never,
 }
 
 /// When a thread waits for its code to be translated, or for what is to become of a call, instead of being stopped: that needs

@@ -1,6 +1,7 @@
 //! Windows of instrumentation, one after the other: what is counted in them does not hang on what kind of code runs outside. Where
 //! nothing is recorded, translations are plain from the start, and again once a window has been closed for a while; the same
-//! program, with pauses or without, instrumented from the start or not, with its calls told or followed, gives the same counts.
+//! program, with pauses or without, instrumented from the start or not, with its calls told or followed, gives the same counts; so
+//! it does where it runs its own code outside, and where it does not.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -75,6 +76,9 @@ fn check(modes: &[&str], but: &[&str]) {
                 (&["--instr-atstart=no"], "080"),
                 (&["--instr-atstart=yes"], "080"),
                 (&["--instr-atstart=no", "--collect-systime=nsec"], "080"),
+                (&["--instr-atstart=no", "--native-windows=never"], "080"),
+                (&["--instr-atstart=no", "--native-windows=always"], "080"),
+                (&["--instr-atstart=yes", "--native-windows=always"], "020"),
             ] {
                 let found = run(options, pause);
                 let differ: Vec<_> = expected
@@ -173,6 +177,58 @@ fn of_what_is_executed_are_those_of_who_executes_it() {
     }
     let off = run("--instr-atstart=no", &[], &[]);
     assert!(off.iter().all(|(line, all, _)| line == "executes" || *all == 0), "{off:?}");
+}
+
+/// Outside windows a program runs its own code, unless that is forbidden: it is called back for each
+/// request, answered as ever, and counted the same. Of either tool.
+#[test]
+fn outside_a_program_runs_its_own_code() {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = dir.path().join("own_code");
+    let include = format!("-I{}", tools::workspace_root().join("include").display());
+    let source = tools::fixtures("calls").join("own_code.c").display().to_string();
+    let words =
+        ["gcc", "-O1", "-g", "-pthread", &include, "-o", &program.display().to_string(), &source].map(str::to_owned);
+    build::compile(&words, dir.path());
+    let run = |tool: &str, own_code: &str, mode: &str| {
+        let options: &[&str] = match tool {
+            "callgrind" => &["--instr-atstart=no", "--compress-strings=no", "--compress-pos=no"],
+            _ => &["--instr-at-start=no"],
+        };
+        let file = dir.path().join("profile");
+        let under_test = tools::under_test();
+        let done = std::process::Command::new(&under_test[0])
+            .args(&under_test[1..])
+            .args([&format!("--tool={tool}"), &format!("--native-windows={own_code}"), "--log-file=/dev/null"])
+            .args(options)
+            .arg(format!("--{tool}-out-file={}", file.display()))
+            .args([program.as_os_str(), mode.as_ref()])
+            .env("GRIND_LOG", "dispatch=debug")
+            .output()
+            .expect("grind runs");
+        assert!(done.status.success(), "{done:?}");
+        let told =
+            |what: &str| String::from_utf8_lossy(&done.stderr).lines().filter(|line| line.contains(what)).count();
+        let profile = std::fs::read(&file).expect("a profile");
+        let began = told("runs its own code");
+        assert!(told("goes on in translations") <= began, "{done:?}");
+        (began, self_cost(&profile, "inside"), String::from_utf8_lossy(&done.stdout).into_owned())
+    };
+    for tool in ["callgrind", "cachegrind"] {
+        let (never, counted, printed) = run(tool, "never", "alone");
+        assert_eq!((never, &printed[..]), (0, "1 10\n"), "{tool}");
+        assert!(counted > 1000, "{tool}: {counted}");
+        for own_code in ["auto", "always"] {
+            let (began, same, as_well) = run(tool, own_code, "alone");
+            assert!(began >= 10, "{tool} {own_code}: {began}");
+            assert_eq!((same, &as_well), (counted, &printed), "{tool} {own_code}");
+        }
+        let (_, same, as_well) = run(tool, "always", "threads");
+        assert_eq!((same, &as_well), (counted, &printed), "{tool}, beside a thread");
+    }
 }
 
 /// The instructions of a function itself, in a profile of either tool with its names written out.

@@ -74,6 +74,10 @@ const CALLS: [&str; 1] = ["--tool=callgrind"];
 /// As they are told, one by one, where options ask for more than emitted code follows; and with each system call stopping.
 const TOLD: [&str; 3] = ["--tool=callgrind", "--tell-calls=yes", "--collect-systime=yes"];
 
+/// Where nothing is counted, and programs run their own code whenever they can: with calls followed elsewhere, and without.
+const OWN_CODE: [&str; 3] = ["--tool=callgrind", "--instr-atstart=no", "--native-windows=always"];
+const OWN_CODE_COUNTING: [&str; 2] = ["--instr-at-start=no", "--native-windows=always"];
+
 macro_rules! programs {
     ($($(#[$attribute:meta])* $name:ident)*) => {
         $(#[test] $(#[$attribute])* fn $name() { check(stringify!($name), &[]); })*
@@ -92,6 +96,13 @@ macro_rules! programs {
 
         mod with_calls_told {
             $(#[test] $(#[$attribute])* fn $name() { super::check(stringify!($name), &super::TOLD); })*
+        }
+
+        mod with_own_code {
+            $(#[test] $(#[$attribute])* fn $name() {
+                super::check(stringify!($name), &super::OWN_CODE);
+                super::check(stringify!($name), &super::OWN_CODE_COUNTING);
+            })*
         }
 
         #[test]

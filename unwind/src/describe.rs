@@ -3,6 +3,8 @@
 //! Invariant: descriptions are not trusted. Expressions end after a bounded number of operations, and what they ask of
 //! registers that are not known makes the result unknown, not 0.
 
+use std::ops::Range;
+
 use gimli::{
     CfaRule, EhFrame, EhFrameOffset, Encoding, EndianSlice, EvaluationResult, LittleEndian, Location, RegisterRule,
     UnwindContext, UnwindExpression, UnwindSection, Value,
@@ -84,6 +86,15 @@ pub(crate) fn step(
         };
     }
     Some(Step { cfa: Some(cfa), caller: Some(Registers { rip, general }), signal })
+}
+
+/// The addresses that the description says it is of which covers `pc`, or comes before it.
+pub(crate) fn function(module: &Module, pc: u64) -> Option<Range<u64>> {
+    let section = EhFrame::new(&module.frames, LittleEndian);
+    let offset = EhFrameOffset(module.description_of(pc)?);
+    let description = section.fde_from_offset(&module.bases(), offset, EhFrame::cie_from_offset).ok()?;
+    let start = description.initial_address();
+    Some(start..start.checked_add(description.len())?)
 }
 
 /// What expressions may ask of.

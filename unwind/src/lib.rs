@@ -17,6 +17,7 @@ mod module;
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::ops::Range;
 
 use describe::Step;
 use module::Module;
@@ -211,6 +212,14 @@ impl Unwinder {
             };
             return Stack { frames, end };
         }
+    }
+
+    /// The addresses of the function whose description covers `pc`; if there is none, of one that is described, before it or elsewhere.
+    pub fn function(&mut self, memory: &dyn Memory, pc: u64) -> Option<Range<u64>> {
+        let header = self.header_of(self.executable(pc)?)?;
+        let mappings = &self.mappings;
+        let module = self.modules.entry(header).or_insert_with(|| Module::read(memory, mappings, header));
+        describe::function(module.as_ref()?, pc)
     }
 
     /// The mapping that holds code at `at`.

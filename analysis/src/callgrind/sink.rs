@@ -265,6 +265,10 @@ impl Sink for Recorder {
             thread.executions.clear();
             thread.calls.show_all();
             thread.idle = None;
+            if !thread.recording && self.settings.followed() {
+                // What stood in for the parent's calls is the parent's.
+                thread.change_over(false, &self.config);
+            }
             if forked.by_kernel {
                 thread.number = u64::try_from(child.0).unwrap_or(thread.number);
             }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use grind_isa::cpuid::CpuModel;
-use grind_session::{Beside, Exit, Instrumentation, Notice, ProcessReport, Program, Session, Settings};
+use grind_session::{Beside, Exit, Instrumentation, Notice, OwnCode, ProcessReport, Program, Session, Settings};
 use grind_trace::{Block, CallTrace, EveryAccess, FirstLevel, Handler, Sink, Site, SpaceId, Special, TraceSettings};
 use grind_types::{Module, Pid, Query, Tid};
 
@@ -228,6 +228,7 @@ fn run(program: &Path, words: &[&str], trace: TraceSettings, mut driver: Driver,
         contexts: false,
         beside: Beside::default(),
         programs_follow: true,
+        own_code: OwnCode::default(),
         look_every: None,
     };
     let args = std::iter::once(program.as_os_str().to_owned()).chain(words.iter().map(Into::into)).collect();

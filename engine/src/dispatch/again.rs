@@ -16,46 +16,17 @@
 
 use grind_guest::process::{CallCounts, Interrupted};
 use grind_guest::recover::{self, Boundary, CachePosition};
+use grind_ptrace::restart::{ignored, interrupted};
 use grind_ptrace::{Regs, Stopped};
 use grind_types::Tid;
 use grind_types::addr::{CacheAddr, GuestAddr};
 use nix::libc;
 
 use super::Dispatcher;
-use super::kinds::bit;
-use super::status::Status;
+use grind_ptrace::status::Status;
 
 /// Bytes of `syscall`.
 const SYSCALL_LEN: u64 = 2;
-
-/// Signals that are ignored unless something is done about them.
-const IGNORED_BY_DEFAULT: u64 = bit(libc::SIGCHLD) | bit(libc::SIGCONT) | bit(libc::SIGURG) | bit(libc::SIGWINCH);
-
-/// Whether the registers are those of a thread whose call waits, was interrupted, and is not made again by the kernel; of
-/// those with a time limit only if `limited`.
-pub(super) fn interrupted(regs: &Regs, limited: bool) -> bool {
-    if regs.rax as i64 != -i64::from(libc::EINTR) {
-        return false;
-    }
-    let forever = match regs.orig_rax as i64 {
-        libc::SYS_epoll_wait | libc::SYS_epoll_pwait => (regs.r10 as i32) < 0,
-        libc::SYS_epoll_pwait2 | libc::SYS_semtimedop => regs.r10 == 0,
-        libc::SYS_rt_sigtimedwait => regs.rdx == 0,
-        libc::SYS_io_getevents => regs.r8 == 0,
-        libc::SYS_semop => true,
-        _ => return false,
-    };
-    forever || limited
-}
-
-/// Whether `tid` ignores `signal`, of its own accord or because everybody does.
-pub(super) fn ignored(tid: Tid, signal: i32) -> bool {
-    let status = Status::of(tid);
-    // The first process of a namespace is not even killed.
-    let default = if status.id("NStgid") == Some(1) { !0 } else { IGNORED_BY_DEFAULT };
-    let by_default = default & !status.signals("SigCgt");
-    (by_default | status.signals("SigIgn")) & bit(signal) != 0
-}
 
 impl Dispatcher<'_> {
     /// Thread `tid` is going to make its call again, which the kernel would have made again, too.

@@ -18,8 +18,8 @@ use grind_types::{Pid, Query, Tid};
 use nix::libc;
 
 use super::Dispatcher;
-use super::kinds::{ASYNCHRONOUS, stops_processes};
 use super::resume::middle;
+use grind_ptrace::kinds::{ASYNCHRONOUS, stops_processes};
 
 /// What a thread's counters have counted that is not to be collected.
 #[derive(Debug, Default)]

@@ -21,12 +21,12 @@ use grind_types::subject;
 use grind_types::{EngineError, Pid, Tid};
 use nix::libc;
 
-use super::flush::makes_again;
-use super::kinds::{fault_pending, stops_processes};
 use super::life::command_line;
 use super::objects;
-use super::status::Status;
 use super::{Dispatcher, LOOK};
+use grind_ptrace::kinds::{fault_pending, stops_processes};
+use grind_ptrace::restart::makes_again;
+use grind_ptrace::status::Status;
 
 /// Bytes of `syscall`, and of `int 0x80`.
 const CALL_LEN: u64 = 2;

@@ -17,10 +17,10 @@ use grind_types::subject;
 use grind_types::{Pid, Tid};
 use nix::libc;
 
-use super::kinds::stops_processes;
 use super::objects;
-use super::status::Status;
 use super::{Dispatcher, affinity, ask};
+use grind_ptrace::kinds::stops_processes;
+use grind_ptrace::status::Status;
 
 impl Dispatcher<'_> {
     /// `t` has just created a thread or process.

@@ -11,7 +11,7 @@ use grind_types::Tid;
 use grind_types::addr::GuestAddr;
 
 use super::Dispatcher;
-use super::flush::makes_again;
+use grind_ptrace::restart::makes_again;
 
 /// A system call that is being made.
 #[derive(Debug)]

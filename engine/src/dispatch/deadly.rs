@@ -14,8 +14,8 @@ use grind_types::Tid;
 use nix::libc;
 
 use super::Dispatcher;
-use super::kinds::bit;
-use super::status::Status;
+use grind_ptrace::kinds::bit;
+use grind_ptrace::status::Status;
 
 /// Calls that send signals, or wait for them.
 pub(super) const CALLS: [i64; 6] = [

@@ -11,7 +11,7 @@ use grind_types::Pid;
 use nix::libc;
 
 use super::Dispatcher;
-use super::status::Status;
+use grind_ptrace::status::Status;
 
 /// Where no program has code.
 const NOWHERE: u64 = 8;

@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use grind_guest::process::{CallCounts, Interrupted, State};
 use grind_guest::recover::{self, Boundary, CachePosition};
+use grind_ptrace::restart::makes_again;
 use grind_ptrace::{self as tracee, How, Regs, Stop, Stopped};
 use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::subject;
@@ -18,9 +19,9 @@ use nix::libc;
 
 use super::Dispatcher;
 use super::announce::announce;
-use super::kinds::ASYNCHRONOUS;
 use super::resume::middle;
 use super::trapflag;
+use grind_ptrace::kinds::ASYNCHRONOUS;
 
 /// So many instructions of translated code at most are executed to get to the next block.
 const STEPS: usize = 200;
@@ -49,41 +50,6 @@ impl Flush {
     /// The threads that wait for it.
     pub(super) fn into_waiting(self) -> HashMap<Tid, Stopped> {
         self.waiting
-    }
-}
-
-/// How the kernel is going to let a thread make its system call once more.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Restart {
-    /// By the same call.
-    Same,
-    /// By `restart_syscall`, which knows how much of it is done.
-    Continued,
-}
-
-/// Whether the kernel is going to do that: what it leaves in rax meanwhile.
-pub(super) fn restarts(regs: &Regs) -> Option<Restart> {
-    const ERESTARTSYS: i64 = 512;
-    const ERESTARTNOINTR: i64 = 513;
-    const ERESTARTNOHAND: i64 = 514;
-    const ERESTART_RESTARTBLOCK: i64 = 516;
-    if (regs.orig_rax as i64) < 0 {
-        return None;
-    }
-    match -(regs.rax as i64) {
-        ERESTARTSYS | ERESTARTNOINTR | ERESTARTNOHAND => Some(Restart::Same),
-        ERESTART_RESTARTBLOCK => Some(Restart::Continued),
-        _ => None,
-    }
-}
-
-/// The number of the system call that a thread, which nobody but the engine has interrupted, makes once more when it leaves the
-/// cache.
-pub(super) fn makes_again(regs: &Regs) -> Option<u64> {
-    match restarts(regs) {
-        Some(Restart::Same) => Some(regs.orig_rax),
-        Some(Restart::Continued) => Some(libc::SYS_restart_syscall as u64),
-        None => super::again::interrupted(regs, true).then_some(regs.orig_rax),
     }
 }
 

@@ -24,8 +24,8 @@ use nix::libc;
 
 use super::announce::announce;
 use super::flush::Reason;
-use super::kinds::address_of;
 use super::{Dispatcher, How, Stopped};
+use grind_ptrace::kinds::address_of;
 
 /// What a transfer of control has led to.
 #[derive(Clone, Copy, Debug)]

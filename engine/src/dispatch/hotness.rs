@@ -12,7 +12,7 @@ use grind_types::Pid;
 
 use super::Dispatcher;
 use super::flush::Reason;
-use crate::tick::Ticks;
+use grind_ptrace::tick::Ticks;
 
 /// Time until the first look.
 const FIRST: Duration = Duration::from_millis(80);

@@ -15,7 +15,7 @@ use grind_types::addr::GuestAddr;
 use nix::libc;
 
 use super::Dispatcher;
-use super::kinds::{ASYNCHRONOUS, fault_pending};
+use grind_ptrace::kinds::{ASYNCHRONOUS, fault_pending};
 
 /// A step in an instruction's original place, as [`State::InPlace`] has it.
 #[derive(Clone, Copy, Debug)]

@@ -15,10 +15,10 @@ use grind_types::addr::{CacheAddr, GuestAddr};
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use nix::libc;
 
-use super::flush::{Restart, restarts};
+use super::Dispatcher;
 use super::signal::{called_from, caught};
 use super::syscall::replaces;
-use super::{Dispatcher, again};
+use grind_ptrace::restart::{self, Restart, restarts};
 
 /// Bytes of the instruction.
 const LEN: u64 = 2;
@@ -319,7 +319,7 @@ impl Dispatcher<'_> {
         if regs.rip == at + LEN
             && regs.rax as i64 == -i64::from(libc::EINTR)
             && call.never_made_again(signal == 0)
-            && (signal == 0 || again::ignored(tid, signal))
+            && (signal == 0 || restart::ignored(tid, signal))
         {
             regs.rip = at;
             regs.rax = call.nr.into();

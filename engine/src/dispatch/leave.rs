@@ -82,6 +82,7 @@ impl Dispatcher<'_> {
         for pid in pids {
             self.report(pid, None);
             self.traps.remove(&pid);
+            self.forget_own_code(pid);
             if let Some(p) = self.processes.remove(&pid) {
                 release(&p);
             }

@@ -25,12 +25,12 @@ use grind_types::subject;
 use grind_types::{Module, Pid, Tid};
 use nix::libc;
 
-use super::kinds::stops_processes;
 use super::limits::Limits;
 use super::objects;
 use super::resume::middle;
 use super::{Dispatcher, contexts};
-use crate::launch;
+use grind_ptrace::kinds::stops_processes;
+use grind_ptrace::launch;
 
 impl Dispatcher<'_> {
     /// `PTRACE_EVENT_STOP`: a first stop, a group-stop, or the answer to an interrupt of ours.
@@ -55,6 +55,12 @@ impl Dispatcher<'_> {
                 } else {
                     self.main_continued(tid);
                 }
+                let (t, state) = if state == State::Own && (self.is_flushing(tid) || switch && !stopping) {
+                    let Some(t) = self.call_back(t) else { return };
+                    (t, State::Guest)
+                } else {
+                    (t, state)
+                };
                 if self.is_flushing(tid) {
                     if stopping {
                         // Once it goes on. Being told now, it would never get to the end of a step.
@@ -76,6 +82,8 @@ impl Dispatcher<'_> {
                             None => self.switch_on_the_way(t, state),
                         }
                     }
+                    State::Own => self.stay_in_own_code(t, signal == libc::SIGTRAP),
+                    State::Cache if signal == libc::SIGTRAP && self.is_to_run_own_code(tid) => self.begin_own_code(t),
                     // Its step may still be to come.
                     State::InPlace { .. } | State::Handler | State::SigReturn { .. } => {
                         t.go_on(How::Step, 0);
@@ -256,11 +264,15 @@ impl Dispatcher<'_> {
             paces: Map::default(),
         };
         self.processes.insert(pid, process);
+        if !counting {
+            self.expect_own_code(pid);
+        }
     }
 
     /// The image of `pid` has been replaced: its books are closed without a report.
     fn forget_process(&mut self, pid: Pid) {
         let Some(p) = self.processes.remove(&pid) else { return };
+        self.forget_own_code(pid);
         for tid in &p.threads {
             tracee::leave(*tid);
             self.contexts_ended(*tid);
@@ -402,6 +414,7 @@ impl Dispatcher<'_> {
             let gone = self.processes.get(&th.pid).is_some_and(|p| p.threads.is_empty());
             if gone && let Some(p) = self.processes.remove(&th.pid) {
                 self.traps.remove(&th.pid);
+                self.forget_own_code(th.pid);
                 release(&p);
                 if self.processes.is_empty() && self.early.is_empty() {
                     // The run is over; to free so many small things would only delay its end.

@@ -32,20 +32,19 @@ mod frames;
 mod hotness;
 mod in_place;
 mod int80;
-mod kinds;
 mod leave;
 mod life;
 mod limits;
 mod made;
 mod native;
 mod objects;
+mod own_code;
 mod poller;
 mod progress;
 mod resume;
 mod self_modifying;
 mod signal;
 mod sigtrap;
-mod status;
 mod switch;
 mod syscall;
 mod tally;
@@ -81,8 +80,8 @@ use grind_types::subject;
 use grind_types::{EngineError, Pid, Tid};
 use nix::libc;
 
-use crate::launch;
-use crate::tick::Ticks;
+use grind_ptrace::launch;
+use grind_ptrace::tick::Ticks;
 
 /// The driver is asked at least so often what it wants, as long as there are stops.
 const LOOK: Duration = Duration::from_millis(50);
@@ -112,6 +111,8 @@ pub(crate) struct Dispatcher<'s> {
     full: Option<Pid>,
     /// Processes whose translations do not fit what they are to record.
     windows: window::Windows,
+    /// Those that run their own code meanwhile, or are to.
+    own_code: own_code::OwnCode,
     /// Threads that wait until theirs can be thrown away.
     too_early: HashMap<Tid, Stopped>,
     hotness_sampler: hotness::HotnessSampler,
@@ -182,7 +183,7 @@ pub(crate) fn run(
         .transpose()
         .map_err(|source| EngineError::Os { what: "starting a thread", source })?;
     let launched = match target {
-        Target::Program(program) => Some((launch::launch(program)?, &program.path)),
+        Target::Program(program) => Some((launch::launch(&program.path, &program.args, &program.env)?, &program.path)),
         Target::Process(_) => None,
     };
     let mut session = CarefulSession(session);
@@ -202,6 +203,7 @@ pub(crate) fn run(
         flushes: Vec::new(),
         full: None,
         windows: window::Windows::default(),
+        own_code: own_code::OwnCode::default(),
         too_early: HashMap::new(),
         hotness_sampler: hotness::HotnessSampler::begin(settings),
         decided: Map::default(),
@@ -289,6 +291,7 @@ impl Dispatcher<'_> {
             }
             self.look_at_leaving();
             self.look_at_windows();
+            self.look_at_own_code();
             self.look_at_collection();
             self.end_spells();
             self.look_for_hotness();
@@ -342,6 +345,9 @@ impl Dispatcher<'_> {
         }
         match stop {
             Stop::Event { event, signal } => self.event(t, event, signal),
+            Stop::Syscall if self.threads.get(&tid).is_some_and(|th| th.state == State::Own) => {
+                self.call_of_own_code(t)
+            }
             // Otherwise only asked for while an image is being prepared, and dealt with there.
             Stop::Syscall => self.call_stop(t),
             Stop::Signal(signal) => {

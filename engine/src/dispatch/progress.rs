@@ -18,9 +18,9 @@ use grind_types::addr::CacheAddr;
 use nix::libc;
 
 use super::Dispatcher;
-use super::kinds::{ASYNCHRONOUS, bit};
-use super::status::Status;
-use crate::tick::Ticks;
+use grind_ptrace::kinds::{ASYNCHRONOUS, bit};
+use grind_ptrace::status::Status;
+use grind_ptrace::tick::Ticks;
 
 /// As long as a delivery takes, roughly: so that half of the time is the program's.
 const SPELL: Duration = Duration::from_micros(100);

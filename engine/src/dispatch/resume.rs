@@ -7,7 +7,7 @@ use grind_types::addr::{CacheAddr, GuestAddr};
 
 use grind_ptrace::{How, Regs, Stopped};
 
-use super::kinds::fault_pending;
+use grind_ptrace::kinds::fault_pending;
 
 /// Runs the system call at `go`.
 pub(super) fn run(t: Stopped, go: CacheAddr, how: How) {

@@ -23,7 +23,7 @@ use grind_types::subject;
 use nix::libc;
 
 use super::Dispatcher;
-use super::kinds::address_of;
+use grind_ptrace::kinds::address_of;
 
 impl Dispatcher<'_> {
     /// Whether a fault is a write to a page that has been protected.

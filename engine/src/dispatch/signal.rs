@@ -11,11 +11,12 @@ use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::subject;
 use nix::libc;
 
+use super::Dispatcher;
 use super::in_place::Step;
-use super::kinds::{ASYNCHRONOUS, FAULTS, address_of, bit};
-use super::status::Status;
 use super::trapflag::set_trap_flag;
-use super::{Dispatcher, again};
+use grind_ptrace::kinds::{ASYNCHRONOUS, FAULTS, address_of, bit};
+use grind_ptrace::restart;
+use grind_ptrace::status::Status;
 
 /// Bytes of the kernel's `struct sigaction`: handler, flags, restorer, mask.
 pub(super) const ACTION_SIZE: usize = 32;
@@ -37,6 +38,7 @@ impl Dispatcher<'_> {
                 self.after_step(t, signal, Step { pc, block, executed, mask });
             }
             State::Guest | State::Handler => self.deliver(t, signal),
+            State::Own => self.signal_in_own_code(t, signal),
             State::Call { nr, args, next } => self.signal_in_call(t, signal, nr, args, next),
             State::OtherCall => self.signal_in_int80(t, signal),
             State::Cache | State::Exec { .. } => self.signal_in_cache(t, signal),
@@ -172,7 +174,7 @@ impl Dispatcher<'_> {
         if !caught(tid, signal) {
             self.still_interrupted(tid);
             self.call_again(&t, signal);
-            if !restores_mask(&regs) && self.was_again.is_none() && again::ignored(tid, signal) {
+            if !restores_mask(&regs) && self.was_again.is_none() && restart::ignored(tid, signal) {
                 return self.go_on_after_signal(t, CacheAddr(regs.rip));
             }
             t.go_on(How::Continue, signal);

@@ -26,10 +26,10 @@ use grind_types::{Pid, Tid};
 use nix::libc;
 
 use super::Dispatcher;
-use super::kinds::bit;
 use super::resume::{answer, run};
 use super::signal::ACTION_SIZE;
-use super::status::Status;
+use grind_ptrace::kinds::bit;
+use grind_ptrace::status::Status;
 
 /// SIGTRAP's bit in a set of signals.
 const TRAP: u64 = bit(libc::SIGTRAP);
@@ -52,6 +52,13 @@ pub(super) struct Traps {
     held: HashMap<Tid, libc::siginfo_t>,
 }
 
+impl Traps {
+    /// Whether it is told what is to be done with it, or blocks it, or is owed one.
+    fn matter(&self) -> bool {
+        self.acts || !self.blocked.is_empty() || !self.held.is_empty()
+    }
+}
+
 impl Dispatcher<'_> {
     fn traps_of(&mut self, tid: Tid) -> Option<&mut Traps> {
         let pid = self.threads.get(&tid)?.pid;
@@ -61,6 +68,11 @@ impl Dispatcher<'_> {
     pub(super) fn trap_blocked(&self, tid: Tid) -> bool {
         let pid = self.threads.get(&tid).map(|th| th.pid);
         pid.and_then(|p| self.traps.get(&p)).is_some_and(|t| t.blocked.contains(&tid))
+    }
+
+    /// Whether process `pid` does anything with SIGTRAP just now.
+    pub(super) fn minds_traps(&self, pid: Pid) -> bool {
+        self.traps.get(&pid).is_some_and(Traps::matter)
     }
 
     /// From now on the process's dealings with SIGTRAP are looked after.
@@ -85,8 +97,7 @@ impl Dispatcher<'_> {
         }
         let sharing = |p: &Process| Rc::ptr_eq(&p.code_cache, &code_cache);
         let pids: Vec<Pid> = self.processes.iter().filter(|(_, p)| sharing(p)).map(|(pid, _)| *pid).collect();
-        let minds = |traps: &Traps| traps.acts || !traps.blocked.is_empty() || !traps.held.is_empty();
-        if pids.iter().any(|pid| self.traps.get(pid).is_some_and(minds)) {
+        if pids.iter().any(|pid| self.minds_traps(*pid)) {
             return;
         }
         pids.iter().for_each(|pid| drop(self.traps.remove(pid)));

@@ -11,8 +11,8 @@ use grind_types::addr::GuestAddr;
 use grind_codegen::level1;
 use grind_layout::SlotWord;
 
-use super::kinds::ASYNCHRONOUS;
 use super::{Dispatcher, ask, clientreq, contexts};
+use grind_ptrace::kinds::ASYNCHRONOUS;
 
 impl Dispatcher<'_> {
     /// Starts or stops counting for the process of `t`, which is at a stub. `t` is handed back

@@ -38,6 +38,7 @@ impl Dispatcher<'_> {
         {
             return self.die_by_call(t, args, deadly);
         }
+        self.may_make_code(tid, nr, args);
         if self.hand_trap_on(tid, nr, args) {
             return answer(t, regs, go, next, 0);
         }
@@ -185,7 +186,7 @@ impl Dispatcher<'_> {
 
     /// Whether the memory that the call changes holds code that has been translated, or is known to be executable: what is
     /// known of it may not be true afterwards.
-    fn concerns_code(&self, tid: Tid, nr: i64, args: [u64; 6]) -> bool {
+    pub(super) fn concerns_code(&self, tid: Tid, nr: i64, args: [u64; 6]) -> bool {
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return false };
         let code_cache = code_cache.borrow();
         let touches = |(start, end): (GuestAddr, GuestAddr)| {
@@ -197,8 +198,18 @@ impl Dispatcher<'_> {
         matches!(nr, libc::SYS_shmat | libc::SYS_shmdt) || ranges(nr, args).into_iter().any(touches)
     }
 
+    /// What had been found in the code of a process need not be true any more.
+    fn may_make_code(&mut self, tid: Tid, nr: i64, args: [u64; 6]) {
+        if matches!(nr, libc::SYS_mprotect | libc::SYS_pkey_mprotect)
+            && args[2] & libc::PROT_EXEC as u64 != 0
+            && let Some(pid) = self.threads.get(&tid).map(|th| th.pid)
+        {
+            self.code_changes(pid);
+        }
+    }
+
     /// Nothing that has been translated is concerned; but bytes read beside it may be about to change.
-    fn drop_unused(&self, tid: Tid, nr: i64, args: [u64; 6]) {
+    pub(super) fn drop_unused(&self, tid: Tid, nr: i64, args: [u64; 6]) {
         if let Some((code_cache, _)) = self.code_cache_and_state(tid) {
             let mut code_cache = code_cache.borrow_mut();
             let opened = opens(nr, args);
@@ -247,6 +258,7 @@ impl Dispatcher<'_> {
     /// A call of another table that does what `nr` does is about to be made.
     pub(super) fn before_mapping(&mut self, t: Stopped, nr: i64, args: &mut [u64; 6]) -> Option<Stopped> {
         with_range(t.tid(), nr, args);
+        self.may_make_code(t.tid(), nr, *args);
         if self.concerns_code(t.tid(), nr, *args) {
             return self.make_way(t, nr, *args);
         }
@@ -402,7 +414,7 @@ fn gives_away(nr: i64) -> bool {
 }
 
 /// The memory whose mappings a call changes, as far as that is known before.
-fn ranges(nr: i64, args: [u64; 6]) -> Vec<(GuestAddr, GuestAddr)> {
+pub(super) fn ranges(nr: i64, args: [u64; 6]) -> Vec<(GuestAddr, GuestAddr)> {
     let range = |start: u64, len: u64| (GuestAddr(start), GuestAddr(start.saturating_add(len)));
     let mut all = vec![range(args[0], args[1])];
     if nr == libc::SYS_mremap && args[3] & libc::MREMAP_FIXED as u64 != 0 {

@@ -20,7 +20,7 @@ use nix::libc;
 
 use super::Dispatcher;
 use super::announce::announce;
-use super::kinds::address_of;
+use grind_ptrace::kinds::address_of;
 
 impl Dispatcher<'_> {
     /// Makes the slot that `t` is on ready for records. `None` if the thread died over it.

@@ -13,13 +13,14 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use grind_guest::process::Process;
 use grind_ptrace::{Regs, Stopped};
 use grind_session::Notice;
 use grind_types::{Pid, Tid};
 
 use super::Dispatcher;
 use super::flush::Reason;
-use crate::tick::Ticks;
+use grind_ptrace::tick::Ticks;
 
 /// As long as it takes to translate anew what a program of some size uses.
 const QUIET: Duration = Duration::from_millis(50);
@@ -49,16 +50,24 @@ impl Dispatcher<'_> {
     pub(super) fn instrumentation_changed(&mut self, pid: Pid) {
         let Some(p) = self.processes.get(&pid) else { return };
         self.windows.closed.remove(&pid);
-        match (p.counting, p.code_cache.borrow().trace.plain()) {
-            (true, true) => self.windows.opened.push(pid),
-            (false, false) if p.code_cache.borrow().may_be_plain() => {
-                self.windows.closed.insert(pid, Instant::now());
-                self.windows.tick();
-                return;
-            }
-            _ => return,
+        if !p.counting {
+            self.window_is_closed(pid);
+            return self.expect_own_code(pid);
         }
+        if p.code_cache.borrow().trace.plain() {
+            self.windows.opened.push(pid);
+        }
+        self.expect_no_own_code(pid);
         self.open_windows();
+    }
+
+    /// Process `pid`, which is not recorded, runs translations from here on.
+    pub(super) fn window_is_closed(&mut self, pid: Pid) {
+        let records = |p: &Process| !p.code_cache.borrow().trace.plain() && p.code_cache.borrow().may_be_plain();
+        if self.processes.get(&pid).is_some_and(records) {
+            self.windows.closed.insert(pid, Instant::now());
+            self.windows.tick();
+        }
     }
 
     /// `t`, whose translations are plain, has asked to be recorded; `regs` are those with which it goes on in translated code.
@@ -124,7 +133,7 @@ impl Dispatcher<'_> {
         for pid in due {
             self.windows.closed.remove(&pid);
             let Some(mm) = self.processes.get(&pid).map(|p| p.mm.clone()) else { continue };
-            let of_mm = |p: &&grind_guest::process::Process| Rc::ptr_eq(&p.mm, &mm);
+            let of_mm = |p: &&Process| Rc::ptr_eq(&p.mm, &mm);
             let wanted =
                 self.processes.values().filter(of_mm).any(|p| p.counting || p.code_cache.borrow().trace.plain());
             if !wanted && !self.begin_flush(pid, Reason::Anew) {
@@ -138,6 +147,11 @@ impl Dispatcher<'_> {
 }
 
 impl Windows {
+    /// Process `pid` runs no translations.
+    pub(super) fn is_elsewhere(&mut self, pid: Pid) {
+        self.closed.remove(&pid);
+    }
+
     /// Interrupts what is waited for when the next look is due.
     fn tick(&mut self) {
         let next = self.closed.values().min().map(|at| QUIET.saturating_sub(at.elapsed()));

@@ -22,7 +22,7 @@ use cg_cli::glob::Pattern;
 use cg_sim::host::Given;
 use grind_analysis::callgrind::settings::Settings;
 use grind_isa::cpuid::CpuModel;
-use grind_session::Beside;
+use grind_session::{Beside, OwnCode};
 use grind_symbols::Inlined;
 
 use crate::attach;
@@ -118,6 +118,8 @@ pub struct Options {
     pub hot_after: u64,
     /// `--beside`: when a program waits for translations of new code instead of stopping for them.
     pub beside: Beside,
+    /// `--native-windows`: when a program runs its own code while nothing of it is recorded.
+    pub native_windows: OwnCode,
     /// Whether log lines carry the time.
     pub time_stamp: bool,
     /// Where the log goes.
@@ -227,6 +229,7 @@ impl Options {
             pairs_from: DEFAULT_PAIRS_FROM << 20,
             hot_after: DEFAULT_HOT_AFTER,
             beside: Beside::default(),
+            native_windows: OwnCode::default(),
             time_stamp: false,
             log: LogTarget::Fd(2),
             demangle: true,

@@ -11,7 +11,7 @@ use crate::allocators::AllocFn;
 use cg_cli::expand::Template;
 use cg_cli::glob::Pattern;
 use grind_isa::cpuid::CpuModel;
-use grind_session::Beside;
+use grind_session::{Beside, OwnCode};
 use grind_types::Pid;
 
 use super::value::{Kind, Value};
@@ -89,6 +89,10 @@ const CPU_NAMES: &[&str] = &["baseline", "host", "haswell"];
 const BESIDE: &[(&str, Beside)] =
     &[("auto", Beside::WhenWorthwhile), ("always", Beside::Always), ("never", Beside::Never)];
 const BESIDE_NAMES: &[&str] = &["auto", "always", "never"];
+
+const OWN_CODE: &[(&str, OwnCode)] =
+    &[("auto", OwnCode::WhenWorthwhile), ("always", OwnCode::Always), ("never", OwnCode::Never)];
+const OWN_CODE_NAMES: &[&str] = &["auto", "always", "never"];
 
 /// The processors that there are models of (the names of [`cg_cycles::MODELS`]).
 pub(super) const CYCLE_MODELS: &[&str] = &["skylake", "icelake", "zen3", "zen4"];
@@ -617,6 +621,20 @@ pub static OPTIONS: &[Opt] = &[
         "let a program that asks for the translation of new code wait for the answer of grind, on another processor, and not \
          stop for it: while it often asks and that processor is free (auto), wherever there is one (always), or never \
          (counts are not affected)",
+    ),
+    opt(
+        &["--native-windows"],
+        Kind::Choice(OWN_CODE_NAMES),
+        Role::Debug(|o, v| {
+            if let Value::Text(name) = v {
+                o.native_windows = OWN_CODE.iter().find(|(n, _)| *n == name).map(|(_, c)| *c).unwrap_or_default();
+            }
+            Ok(())
+        }),
+        "auto",
+        "let a program run its own code, and no translations, while its instrumentation is switched off, where nothing is lost by \
+         that (processes of one thread, whose code does not change): for as long as it is expected to pay (auto), whenever it \
+         can (always), or never (counts are not affected)",
     ),
     // What Valgrind's core has and grind does not.
     lacking(

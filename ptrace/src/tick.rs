@@ -15,14 +15,14 @@ const SIGNAL: Signal = Signal::SIGALRM;
 
 /// See the module's description.
 #[derive(Debug)]
-pub(crate) struct Ticks(Timer);
+pub struct Ticks(Timer);
 
 extern "C" fn nothing(_: libc::c_int) {}
 
 impl Ticks {
     /// A timer for the thread that calls. `None`: there is none.
     #[allow(unsafe_code)]
-    pub(crate) fn new() -> Option<Self> {
+    pub fn new() -> Option<Self> {
         let action = SigAction::new(SigHandler::Handler(nothing), SaFlags::empty(), SigSet::empty());
         // SAFETY: the handler does nothing at all.
         unsafe { sigaction(SIGNAL, &action) }.ok()?;
@@ -32,17 +32,17 @@ impl Ticks {
     }
 
     /// Interrupts once, after `pause`.
-    pub(crate) fn set(&mut self, pause: Duration) {
+    pub fn set(&mut self, pause: Duration) {
         let _ = self.0.set(Expiration::OneShot(pause.into()), TimerSetTimeFlags::empty());
     }
 
     /// Interrupts again and again, with `pause` in between.
-    pub(crate) fn every(&mut self, pause: Duration) {
+    pub fn every(&mut self, pause: Duration) {
         let _ = self.0.set(Expiration::Interval(pause.into()), TimerSetTimeFlags::empty());
     }
 
     /// Interrupts no more.
-    pub(crate) fn stop(&mut self) {
+    pub fn stop(&mut self) {
         let _ = self.0.set(Expiration::OneShot(Duration::ZERO.into()), TimerSetTimeFlags::empty());
     }
 }

@@ -6,14 +6,13 @@
 
 #![allow(unsafe_code)]
 
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use grind_ptrace as tracee;
-use grind_session::Program;
 use grind_types::{EngineError, Pid};
 use nix::libc;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -24,15 +23,16 @@ fn c_string(bytes: &[u8]) -> io::Result<CString> {
 
 /// A child that has been attached to and told to go on to `execve`.
 #[derive(Debug)]
-pub(crate) struct Launched {
-    pub(crate) pid: Pid,
+pub struct Launched {
+    /// Its number.
+    pub pid: Pid,
     /// Gets the errno if `execve` fails, else is closed by it.
     failure: io::PipeReader,
 }
 
 impl Launched {
     /// Why `execve` failed; call after the child has ended without having become the program.
-    pub(crate) fn failure(mut self) -> Option<io::Error> {
+    pub fn failure(mut self) -> Option<io::Error> {
         let mut b = [0; 4];
         self.failure.read_exact(&mut b).ok()?;
         Some(io::Error::from_raw_os_error(i32::from_ne_bytes(b)))
@@ -40,12 +40,12 @@ impl Launched {
 }
 
 /// Address randomisation off; everything else as grind itself has it.
-pub(crate) fn guest_personality() -> u64 {
+pub fn guest_personality() -> u64 {
     original_personality() | libc::ADDR_NO_RANDOMIZE as u64
 }
 
 /// The personality that programs have which grind does not follow.
-pub(crate) fn original_personality() -> u64 {
+pub fn original_personality() -> u64 {
     // SAFETY: a query; it takes no pointers.
     let now = unsafe { libc::personality(0xffff_ffff) };
     u64::from(now.max(0) as u32)
@@ -121,14 +121,14 @@ fn restore_inherited() {
 }
 
 /// Starts `program`.
-pub(crate) fn launch(program: &Program) -> Result<Launched, EngineError> {
+pub fn launch(path: &Path, args: &[OsString], env: &[OsString]) -> Result<Launched, EngineError> {
     let os = |what| move |source| EngineError::Os { what, source };
-    let path = c_string(program.path.as_os_str().as_bytes()).map_err(os("the program's path"))?;
+    let path = c_string(path.as_os_str().as_bytes()).map_err(os("the program's path"))?;
     let strings = |v: &[std::ffi::OsString], what| -> Result<Vec<CString>, EngineError> {
         v.iter().map(|s| c_string(s.as_bytes())).collect::<io::Result<_>>().map_err(os(what))
     };
-    let args = strings(&program.args, "the program's arguments")?;
-    let env = strings(&program.env, "the program's environment")?;
+    let args = strings(args, "the program's arguments")?;
+    let env = strings(env, "the program's environment")?;
     let pointers = |v: &[CString]| -> Vec<*const libc::c_char> {
         v.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect()
     };
@@ -165,7 +165,7 @@ pub(crate) fn launch(program: &Program) -> Result<Launched, EngineError> {
         }
     }
     drop((go_in, failure_in));
-    if let Err(source) = tracee::seize(Pid(pid)) {
+    if let Err(source) = crate::seize(Pid(pid)) {
         // The child sees the end of the pipe and exits.
         drop(go_out);
         // SAFETY: no pointers are kept.

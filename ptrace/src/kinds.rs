@@ -5,34 +5,34 @@ use grind_types::Tid;
 
 use nix::libc;
 
-use super::status::Status;
+use crate::status::Status;
 
 /// A signal in a mask, as the kernel has them.
-pub(super) const fn bit(signal: i32) -> u64 {
+pub const fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
 }
 
 /// The signals that an instruction causes.
-pub(super) const FAULTS: u64 =
+pub const FAULTS: u64 =
     bit(libc::SIGSEGV) | bit(libc::SIGBUS) | bit(libc::SIGILL) | bit(libc::SIGFPE) | bit(libc::SIGTRAP);
 
 /// All others: held back while the engine steps a thread.
-pub(super) const ASYNCHRONOUS: u64 = !FAULTS;
+pub const ASYNCHRONOUS: u64 = !FAULTS;
 
 /// Whether `signal`, that of a `PTRACE_EVENT_STOP`, says that the thread's process is stopped.
-pub(super) fn stops_processes(signal: i32) -> bool {
+pub fn stops_processes(signal: i32) -> bool {
     matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU)
 }
 
 /// Whether a signal that an instruction has caused waits for the thread.
-pub(super) fn fault_pending(tid: Tid) -> bool {
+pub fn fault_pending(tid: Tid) -> bool {
     let status = Status::of(tid);
     status.signals("SigPnd") & !status.signals("SigBlk") & FAULTS != 0
 }
 
 /// The address in the siginfo of a fault.
 #[allow(unsafe_code)]
-pub(super) fn address_of(info: &libc::siginfo_t) -> u64 {
+pub fn address_of(info: &libc::siginfo_t) -> u64 {
     // SAFETY: only called for signals of the kernel's that carry an address, which SIGSYS has in the same place; the field
     // exists in every siginfo.
     unsafe { info.si_addr() as u64 }

@@ -3,10 +3,11 @@
 use grind_types::Tid;
 
 /// A thread's status at one moment.
-pub(super) struct Status(String);
+pub struct Status(String);
 
 impl Status {
-    pub(super) fn of(tid: Tid) -> Self {
+    /// What it says now.
+    pub fn of(tid: Tid) -> Self {
         Self(std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default())
     }
 
@@ -16,37 +17,37 @@ impl Status {
     }
 
     /// A set of signals, bit n-1 for signal n: `SigPnd` and the like.
-    pub(super) fn signals(&self, name: &str) -> u64 {
+    pub fn signals(&self, name: &str) -> u64 {
         u64::from_str_radix(self.value(name), 16).unwrap_or(0)
     }
 
     /// A number, or the last one of several: an id as the thread itself sees it (`NSpid`, `NStgid`).
-    pub(super) fn id(&self, name: &str) -> Option<i32> {
+    pub fn id(&self, name: &str) -> Option<i32> {
         self.value(name).split_whitespace().last()?.parse().ok()
     }
 
     /// Whether it has ended, and that has not been asked for.
-    pub(super) fn is_zombie(&self) -> bool {
+    pub fn is_zombie(&self) -> bool {
         self.value("State").starts_with('Z')
     }
 
     /// The real user.
-    pub(super) fn user(&self) -> Option<u32> {
+    pub fn user(&self) -> Option<u32> {
         self.value("Uid").split_whitespace().next()?.parse().ok()
     }
 
     /// Whether all of its users are those of another thread.
-    pub(super) fn same_user(&self, other: &Self) -> bool {
+    pub fn same_user(&self, other: &Self) -> bool {
         self.value("Uid") == other.value("Uid")
     }
 
     /// Whether it has forbidden system calls to itself.
-    pub(super) fn is_confined(&self) -> bool {
+    pub fn is_confined(&self) -> bool {
         !matches!(self.value("Seccomp"), "" | "0")
     }
 
     /// Whether the calling thread is its tracer.
-    pub(super) fn is_traced_by_us(&self) -> bool {
+    pub fn is_traced_by_us(&self) -> bool {
         self.value("TracerPid").parse() == Ok(nix::unistd::gettid().as_raw())
     }
 }
