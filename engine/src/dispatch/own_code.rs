@@ -50,6 +50,11 @@ const REFUSED: Duration = Duration::from_millis(500);
 /// A spell that is shorter than so many of the pauses before it is short.
 const WORTH: u32 = 16;
 
+/// Each call that passes costs two stops. A program that makes this many in a row ...
+const CALLS: u32 = 64;
+/// ... in less than this time for each is better off in translations, where a call costs nothing.
+const CALL_PAYS: Duration = Duration::from_micros(25);
+
 /// Bytes of `syscall`, and of `int 0x80`.
 const CALL_LEN: u64 = 2;
 
@@ -80,6 +85,22 @@ struct Running {
     pause: Duration,
     /// Its breakpoints.
     planted: Planted,
+    /// Calls that have passed since then, [`CALLS`] at most.
+    calls: (u32, Instant),
+}
+
+impl Running {
+    /// One more call is about to pass. Whether there are too many of them.
+    fn calls_too_often(&mut self) -> bool {
+        let (calls, since) = &mut self.calls;
+        *calls += 1;
+        if *calls < CALLS {
+            return false;
+        }
+        let often = since.elapsed() < CALL_PAYS * CALLS;
+        self.calls = (0, Instant::now());
+        often
+    }
 }
 
 impl Dispatcher<'_> {
@@ -187,7 +208,9 @@ impl Dispatcher<'_> {
         };
         log::debug!(target: subject::DISPATCH, "process {pid} runs its own code from {:#x} on", regs.rip);
         let pause = self.own_code.waiting.remove(&pid).map_or(SHORTEST, |w| w.pause.min(LONGEST));
-        self.own_code.running.insert(pid, Running { since: Instant::now(), pause, planted });
+        self.own_code
+            .running
+            .insert(pid, Running { since: Instant::now(), pause, planted, calls: (0, Instant::now()) });
         self.windows.is_elsewhere(pid);
         regs.gs_base = self.slot_word(tid, SlotWord::GuestGs);
         if t.set_regs(&regs).is_ok() {
@@ -215,7 +238,12 @@ impl Dispatcher<'_> {
 
     /// `t`, which runs its own code and whose registers are `regs`, in no system call, goes on in translated code: it is made ready
     /// for that.
-    fn leave_own_code(&mut self, t: Stopped, mut regs: Regs) -> Option<Stopped> {
+    fn leave_own_code(&mut self, t: Stopped, regs: Regs) -> Option<Stopped> {
+        self.leave_own_code_for(t, regs, false)
+    }
+
+    /// The same; `in_calls`: since it makes system calls too often.
+    fn leave_own_code_for(&mut self, t: Stopped, mut regs: Regs, in_calls: bool) -> Option<Stopped> {
         let tid = t.tid();
         let pid = self.threads.get(&tid)?.pid;
         if let Some(running) = self.own_code.running.remove(&pid) {
@@ -223,7 +251,7 @@ impl Dispatcher<'_> {
             running.planted.take_out(p);
             let pause = match self.settings.own_code {
                 When::Always => ALWAYS,
-                _ if running.since.elapsed() > running.pause * WORTH => SHORTEST,
+                _ if !in_calls && running.since.elapsed() > running.pause * WORTH => SHORTEST,
                 _ => (running.pause * 2).min(LONGEST),
             };
             log::debug!(
@@ -259,8 +287,8 @@ impl Dispatcher<'_> {
     }
 
     /// The same, and it goes on.
-    fn go_on_in_translations(&mut self, t: Stopped, regs: Regs) {
-        if let Some(t) = self.leave_own_code(t, regs)
+    fn go_on_in_translations(&mut self, t: Stopped, regs: Regs, in_calls: bool) {
+        if let Some(t) = self.leave_own_code_for(t, regs, in_calls)
             && let Some(t) = self.change_over(t)
             && let Some(t) = self.ready_trace(t)
         {
@@ -309,9 +337,14 @@ impl Dispatcher<'_> {
     /// `t`, which runs its own code, is at the entry to a system call, or at its end.
     pub(super) fn call_of_own_code(&mut self, t: Stopped) {
         let tid = t.tid();
+        let mut in_calls = false;
         let harmless = match t.call() {
             None => true,
-            Some(call) => call.nr.is_some_and(|nr| self.passes(tid, nr, call.args)),
+            Some(call) => {
+                let passes = call.nr.is_some_and(|nr| self.passes(tid, nr, call.args));
+                in_calls = passes && self.calls_too_often(tid);
+                passes && !in_calls
+            }
         };
         if harmless {
             t.go_on(How::Syscall, 0);
@@ -325,7 +358,7 @@ impl Dispatcher<'_> {
         match t.resume_and_wait(How::Syscall, 0) {
             Ok((t, Stop::Syscall)) => {
                 let regs = Regs { rip: entry.rip - CALL_LEN, rax: entry.orig_rax, orig_rax: u64::MAX, ..entry };
-                self.go_on_in_translations(t, regs);
+                self.go_on_in_translations(t, regs, in_calls);
             }
             Ok((t, stop)) => self.stopped(t, stop),
             Err(_) => {}
@@ -341,7 +374,7 @@ impl Dispatcher<'_> {
             regs.rip -= 1;
             regs.orig_rax = u64::MAX;
             if !is_sent(&info) {
-                return self.go_on_in_translations(t, regs);
+                return self.go_on_in_translations(t, regs, false);
             }
             // The kernel keeps one SIGTRAP at a time: that of the breakpoint is left out, and will come again.
             if t.set_regs(&regs).is_err() {
@@ -367,6 +400,13 @@ impl Dispatcher<'_> {
         }
         let Some(t) = self.leave_own_code(t, regs) else { return };
         self.deliver(t, signal);
+    }
+
+    /// Whether `tid`, about to make a call that would pass, makes them so often that they cost more than translations would.
+    fn calls_too_often(&mut self, tid: Tid) -> bool {
+        let pays = self.settings.own_code == When::Always;
+        let Some(pid) = self.threads.get(&tid).map(|th| th.pid) else { return false };
+        !pays && self.own_code.running.get_mut(&pid).is_some_and(Running::calls_too_often)
     }
 
     /// Whether a breakpoint of ours is at `at`.
