@@ -5,6 +5,7 @@
 
 pub mod breakpoints;
 pub mod contexts;
+pub mod counting;
 pub mod counts;
 pub mod image;
 pub mod printf;
