@@ -78,7 +78,7 @@ impl Shown {
     /// Waits until this is there.
     fn until(&mut self, what: &str) {
         let start = Instant::now();
-        while !self.text.contains(what) {
+        while !self.text.contains(what) && !screen(&self.text).iter().any(|row| row.contains(what)) {
             assert!(start.elapsed() < Duration::from_secs(60), "{what:?}: {:?}", self.text.get(..2000));
             if let Ok(bytes) = self.comes.recv_timeout(Duration::from_millis(100)) {
                 self.text += &String::from_utf8_lossy(&bytes);
@@ -108,6 +108,43 @@ impl Drop for Shown {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// What the terminal shows, by row: only what has changed is written to it, which may be half a word.
+fn screen(text: &str) -> Vec<String> {
+    const ROWS: usize = 24;
+    let mut rows = vec![Vec::<char>::new(); ROWS];
+    let (mut row, mut column) = (0, 0);
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '\u{1b}' if rest.clone().next() == Some('[') => {
+                let sequence: Vec<char> =
+                    rest.by_ref().skip(1).by_ref().take_while(|c| !c.is_ascii_alphabetic()).collect();
+                // Of those that are written here, only a move of the cursor has two numbers.
+                let numbers: Vec<usize> =
+                    sequence.split(|c| *c == ';').filter_map(|n| n.iter().collect::<String>().parse().ok()).collect();
+                if let [to_row, to_column] = numbers[..] {
+                    (row, column) = (to_row.saturating_sub(1).min(ROWS - 1), to_column.saturating_sub(1));
+                }
+            }
+            '\r' => column = 0,
+            '\n' => row = (row + 1).min(ROWS - 1),
+            c => {
+                let cells = &mut rows[row];
+                cells.resize(cells.len().max(column + 1), ' ');
+                cells[column] = c;
+                column += 1;
+            }
+        }
+    }
+    rows.into_iter().map(String::from_iter).collect()
+}
+
+#[test]
+fn words_of_which_half_is_written_are_seen() {
+    let text = "\u{1b}[2J\u{1b}[3;55H_dl_start\u{1b}[1;1Hx\u{1b}[3;55Hcompu\u{1b}[3;61He (prog.c)";
+    assert!(screen(text).iter().any(|row| row.contains("compute (prog.c)")), "{:?}", screen(text));
 }
 
 /// Whether these are there one behind the other.
