@@ -24,8 +24,9 @@ export function matching(model: Model, query: Query, costs: Costs): Uint8Array |
     const fileOf = model.fileOf;
     const objectOf = model.objectOf;
     for (const word of query.words) {
-        const known = byWord(names, word);
-        for (let f = 0; f < mask.length; f++) { mask[f] &= known[f]; }
+        for (let f = 0; f < mask.length; f++) {
+            if (mask[f] && !names[f].includes(word)) { mask[f] = 0; }
+        }
     }
     for (let f = 0; f < mask.length; f++) {
         if (!mask[f]) { continue; }
@@ -46,28 +47,6 @@ export function matching(model: Model, query: Query, costs: Costs): Uint8Array |
         if (!known) { return null; }
         for (let f = 0; f < mask.length; f++) { mask[f] &= known[f]; }
     }
-    return mask;
-}
-
-/** Functions that words are in, of the report whose names were searched last. */
-const words = new Map<string, Uint8Array>();
-let searched: readonly string[] | undefined;
-
-/** For each function 1 if a word is in its name. What a part of the word is not in is not looked at again, as when somebody types. */
-function byWord(names: readonly string[], word: string): Uint8Array {
-    if (searched !== names) {
-        words.clear();
-        searched = names;
-    }
-    const known = words.get(word);
-    if (known) { return known; }
-    let within: Uint8Array | undefined;
-    let longest = 0;
-    for (const [part, found] of words) { if (part.length > longest && word.includes(part)) { [within, longest] = [found, part.length]; } }
-    const mask = new Uint8Array(names.length);
-    for (let f = 0; f < mask.length; f++) { mask[f] = (!within || within[f]) && names[f].includes(word) ? 1 : 0; }
-    if (words.size >= 24) { words.clear(); }
-    words.set(word, mask);
     return mask;
 }
 

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { csv, save } from "./save.ts";
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 export interface TableColumn {
     id: string;
@@ -66,8 +66,7 @@ export function Table(properties: Properties) {
     const offset = top * factor;
     const first = Math.max(0, Math.floor(offset / HEIGHT) - 4);
     const last = Math.min(rows.length, Math.ceil((offset + room) / HEIGHT) + 4);
-    const id = idOf(label);
-    const place = useMemo(() => (selected === undefined ? -1 : indexOf(rows, selected)), [rows, selected]);
+    const place = selected === undefined ? -1 : indexOf(rows, selected);
     const reach = (at: number) => {
         const element = body.current;
         if (!element || at < 0) { return; }
@@ -101,15 +100,13 @@ export function Table(properties: Properties) {
         }
     }
 
-    // Rows that come into sight take over the elements of those that went out of it: making new ones costs more than a frame has.
-    const slots = Math.ceil(room / HEIGHT) + 10;
     const shown = [];
     for (let at = first; at < last; at++) { shown.push(at); }
     return (
         <div class="table">
             <div class="scroll" ref={body} tabIndex={0} role={tree ? "treegrid" : "grid"} aria-label={label}
                 aria-rowcount={rows.length + 1} aria-colcount={columns.length} onKeyDown={onKey}
-                aria-activedescendant={place >= first && place < last ? `${id}-${rows[place]}` : undefined}
+                aria-activedescendant={place >= first && place < last ? `${idOf(label)}-${rows[place]}` : undefined}
                 onScroll={(event) => setTop(event.currentTarget.scrollTop)}>
                 <div class="head" role="row" aria-rowindex={1} style={{ gridTemplateColumns: template, minWidth: `${wide}px` }}>
                     {columns.map(({ id, title, hint, text }) => {
@@ -134,7 +131,7 @@ export function Table(properties: Properties) {
                         const level = tree?.(row);
                         const chosen = row === selected;
                         return (
-                            <div key={at % slots} id={`${id}-${row}`} role="row" aria-rowindex={at + 2}
+                            <div key={row} id={`${idOf(label)}-${row}`} role="row" aria-rowindex={at + 2}
                                 aria-selected={chosen} aria-level={level && level.level + 1} aria-expanded={level?.open}
                                 class={`row${chosen ? " chosen" : ""}${properties.faint?.(row) ? " faint" : ""}`}
                                 style={{ gridTemplateColumns: template,
