@@ -391,14 +391,19 @@ mod tests {
         assert_eq!((sum.jumps.len(), sum.jumps[0].taken, sum.jumps[0].executed()), (1, 2, Some(6)));
     }
 
-    #[test]
-    fn an_event_that_is_added_leaves_the_others_as_they_were() {
+    /// A function, places in its file, and nothing yet of two events.
+    fn of_one_function() -> (FunctionId, impl Fn(u32) -> Position, Detail) {
         let mut names = Names::default();
         let (file, object) = (names.file(b"a.c"), names.object(b"prog"));
         let f = names.function(b"f", file, object);
-        let at = |line| Position { place: Place { addr: 0, line }, file };
         let mut detail = Detail::default();
         detail.part(&PartHeader { events: vec!["Ir".into(), "Dr".into()], ..PartHeader::default() });
+        (f, move |line| Position { place: Place { addr: 0, line }, file }, detail)
+    }
+
+    #[test]
+    fn an_event_that_is_added_leaves_the_others_as_they_were() {
+        let (f, at, mut detail) = of_one_function();
         detail.row(f, at(1), &[1, i64::MAX]).unwrap();
         detail.row(f, at(2), &[3]).unwrap();
         detail.call(f, at(2), &Call { callee: f, target: Place::default(), count: 1 }, &[-5, 6]).unwrap();
@@ -413,19 +418,14 @@ mod tests {
 
     #[test]
     fn costs_of_any_size_are_kept_and_added_up() {
-        let mut names = Names::default();
-        let (file, object) = (names.file(b"a.c"), names.object(b"prog"));
-        let f = names.function(b"f", file, object);
-        let at = |line| Position { place: Place { addr: 0, line }, file };
-        let mut detail = Detail::default();
-        detail.part(&PartHeader { events: vec!["Ir".into(), "Dr".into()], ..PartHeader::default() });
+        let (f, at, mut detail) = of_one_function();
         let half = i64::from(LARGE) - 1;
         for costs in [[half, -1], [1, 1], [i64::MAX - half - 1, i64::MIN]] {
             detail.row(f, at(1), &costs).unwrap();
         }
         detail.row(f, at(2), &[half, i64::from(LARGE)]).unwrap();
         let mut sum = Detail::default();
-        sum.append(&detail, &[f], &[file]);
+        sum.append(&detail, &[f], &[at(0).file]);
         sum.finish().unwrap();
         let costs: Vec<_> = sum.rows.iter().map(|row| [0, 1].map(|event| sum.row_cost(row, event))).collect();
         assert_eq!(costs, [[i64::MAX, i64::MIN], [half, half + 1]]);

@@ -1,4 +1,4 @@
-// Builds dist/: what unpacks the page's program, the program, what runs beside it, and the style sheet, each one file, and the
+// Builds dist/: what unpacks the page's program, the program, what runs beside it, and the style sheet of the page without it, each one file, and the
 // licences of what is in them.
 import { build } from "esbuild";
 import { readFileSync, writeFileSync, mkdirSync } from "node:fs";
@@ -9,16 +9,17 @@ const common = { bundle: true, minify: true, target: ["chrome111", "firefox115",
 
 const loader = await build({ ...common, entryPoints: ["src/loader.ts"], format: "iife" });
 const worker = await build({ ...common, entryPoints: ["src/worker.ts"], format: "iife" });
-const app = await build({ ...common, entryPoints: ["src/main.tsx"], format: "iife", jsx: "automatic",
-    jsxImportSource: "preact" });
-const style = await build({ ...common, entryPoints: ["src/app.css"] });
-
 const text = (result) => result.outputFiles.find((file) => /\.(js|css)$/.test(file.path) || true).text;
+const base = await build({ ...common, entryPoints: ["src/base.css"] });
+const style = await build({ ...common, entryPoints: ["src/app.css"] });
+const app = await build({ ...common, entryPoints: ["src/main.tsx"], format: "iife", jsx: "automatic",
+    jsxImportSource: "preact", define: { STYLE: JSON.stringify(text(style)) } });
+
 mkdirSync(dist, { recursive: true });
 writeFileSync(new URL("loader.js", dist), text(loader));
 writeFileSync(new URL("app.js", dist), text(app));
 writeFileSync(new URL("worker.js", dist), text(worker));
-writeFileSync(new URL("app.css", dist), text(style));
+writeFileSync(new URL("base.css", dist), text(base));
 
 const packages = ["preact", "@preact/signals", "@preact/signals-core", "d3-hierarchy", "@dagrejs/dagre", "@dagrejs/graphlib"];
 const licences = packages.map((name) => {

@@ -376,12 +376,9 @@ impl Sink for Recorder {
         let before = t.now.clone();
         // Otherwise they stand still.
         let moves = !followed || t.calls.collecting();
-        let rows_are_right = std::mem::take(&mut t.is_unmade) && t.left_before(all.instructions[0].addr.0);
         for (counter, sign) in counters.into_iter().zip([-1i64, 1]) {
             let Some(counter) = counter else { continue };
-            if !rows_are_right {
-                t.calls.correct(counter, sign);
-            }
+            t.calls.correct(counter, sign);
             if !moves {
                 continue;
             }
@@ -543,7 +540,7 @@ impl Sink for Recorder {
 
     fn is_unmade(&mut self, pid: Pid, tid: Tid) {
         if let Some(t) = self.processes.get_mut(&pid).and_then(|p| p.threads.get_mut(&tid)) {
-            t.is_unmade = t.recording;
+            t.unmade += u64::from(t.counted.is_some());
         }
     }
 

@@ -11,6 +11,15 @@ import { colouring } from "./ui/colours.ts";
 import { layoutSizes, Shell } from "./ui/shell.tsx";
 import { sorry } from "./ui/sorry.ts";
 
+/** The program's style sheet; see build.mjs. */
+declare const STYLE: string;
+
+function dress() {
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(STYLE);
+    document.adoptedStyleSheets = [sheet];
+}
+
 function setting(name: string): string {
     try {
         return localStorage.getItem(`cg_report ${name}`) ?? "";
@@ -38,6 +47,7 @@ function sayAlive() {
 }
 
 async function start() {
+    dress();
     document.documentElement.dataset.started = "yes";
     const stored = setting("theme");
     theme.value = stored === "dark" || stored === "light" ? stored : "auto";

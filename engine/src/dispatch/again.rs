@@ -17,13 +17,13 @@
 use grind_guest::process::{CallCounts, Interrupted};
 use grind_guest::recover::{self, Boundary, CachePosition};
 use grind_ptrace::restart::{ignored, interrupted};
+use grind_ptrace::status::Status;
 use grind_ptrace::{Regs, Stopped};
 use grind_types::Tid;
 use grind_types::addr::{CacheAddr, GuestAddr};
 use nix::libc;
 
 use super::Dispatcher;
-use grind_ptrace::status::Status;
 
 /// Bytes of `syscall`.
 const SYSCALL_LEN: u64 = 2;

@@ -10,6 +10,7 @@ use grind_code_cache::CodeCache;
 use grind_guest::process::State;
 use grind_guest::recover::{self, CachePosition};
 use grind_guest::slots::{SlotId, SlotPool};
+use grind_ptrace::kinds::{ASYNCHRONOUS, stops_processes};
 use grind_ptrace::{self as tracee, Regs, Stop, Stopped, Wait};
 use grind_session::{ControlRequest, Exit, Instrumentation, Wanted};
 use grind_types::addr::{CacheAddr, GuestAddr};
@@ -19,7 +20,6 @@ use nix::libc;
 
 use super::Dispatcher;
 use super::resume::middle;
-use grind_ptrace::kinds::{ASYNCHRONOUS, stops_processes};
 
 /// What a thread's counters have counted that is not to be collected.
 #[derive(Debug, Default)]

@@ -13,7 +13,10 @@ use grind_guest::contexts::ThreadContexts;
 use grind_guest::image::{self, Remote};
 use grind_guest::process::State;
 use grind_guest::slots::SlotPool;
+use grind_ptrace::kinds::{fault_pending, stops_processes};
 use grind_ptrace::maps::Region;
+use grind_ptrace::restart::makes_again;
+use grind_ptrace::status::Status;
 use grind_ptrace::{self as tracee, Gadget, How, Memory, Stop, Stopped, Wait, is_sent};
 use grind_session::AtStart;
 use grind_types::addr::GuestAddr;
@@ -24,9 +27,6 @@ use nix::libc;
 use super::life::command_line;
 use super::objects;
 use super::{Dispatcher, LOOK};
-use grind_ptrace::kinds::{fault_pending, stops_processes};
-use grind_ptrace::restart::makes_again;
-use grind_ptrace::status::Status;
 
 /// Bytes of `syscall`, and of `int 0x80`.
 const CALL_LEN: u64 = 2;

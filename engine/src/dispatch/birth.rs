@@ -9,6 +9,8 @@ use grind_guest::contexts::{Books, ThreadContexts};
 use grind_guest::process::{Process, State, Thread};
 use grind_guest::stacks::Stacks;
 use grind_layout::SlotWord;
+use grind_ptrace::kinds::stops_processes;
+use grind_ptrace::status::Status;
 use grind_ptrace::{self as tracee, How, Memory, Regs, Stopped};
 use grind_session::Notice;
 use grind_types::addr::GuestAddr;
@@ -19,8 +21,6 @@ use nix::libc;
 
 use super::objects;
 use super::{Dispatcher, affinity, ask};
-use grind_ptrace::kinds::stops_processes;
-use grind_ptrace::status::Status;
 
 impl Dispatcher<'_> {
     /// `t` has just created a thread or process.

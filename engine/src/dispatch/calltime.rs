@@ -5,13 +5,13 @@
 
 use std::time::Instant;
 
+use grind_ptrace::restart::makes_again;
 use grind_ptrace::{How, Stopped};
 use grind_trace::SystemCall;
 use grind_types::Tid;
 use grind_types::addr::GuestAddr;
 
 use super::Dispatcher;
-use grind_ptrace::restart::makes_again;
 
 /// A system call that is being made.
 #[derive(Debug)]

@@ -9,13 +9,13 @@
 //! is left to it. Not covered: a thread that waits for the signal already when somebody else sends it, and is woken by something
 //! else before the thread that is to die of it.
 
+use grind_ptrace::kinds::bit;
+use grind_ptrace::status::Status;
 use grind_ptrace::{self as tracee, How, Stopped};
 use grind_types::Tid;
 use nix::libc;
 
 use super::Dispatcher;
-use grind_ptrace::kinds::bit;
-use grind_ptrace::status::Status;
 
 /// Calls that send signals, or wait for them.
 pub(super) const CALLS: [i64; 6] = [

@@ -5,13 +5,13 @@
 
 use grind_guest::process::State;
 use grind_layout::SlotWord;
+use grind_ptrace::status::Status;
 use grind_ptrace::{How, Stopped};
 use grind_session::Exit;
 use grind_types::Pid;
 use nix::libc;
 
 use super::Dispatcher;
-use grind_ptrace::status::Status;
 
 /// Where no program has code.
 const NOWHERE: u64 = 8;

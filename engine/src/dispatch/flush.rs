@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use grind_guest::process::{CallCounts, Interrupted, State};
 use grind_guest::recover::{self, Boundary, CachePosition};
+use grind_ptrace::kinds::ASYNCHRONOUS;
 use grind_ptrace::restart::makes_again;
 use grind_ptrace::{self as tracee, How, Regs, Stop, Stopped};
 use grind_types::addr::{CacheAddr, GuestAddr};
@@ -21,7 +22,6 @@ use super::Dispatcher;
 use super::announce::announce;
 use super::resume::middle;
 use super::trapflag;
-use grind_ptrace::kinds::ASYNCHRONOUS;
 
 /// So many instructions of translated code at most are executed to get to the next block.
 const STEPS: usize = 200;

@@ -15,6 +15,7 @@ use grind_guest::image::Remote;
 use grind_guest::process::Process;
 use grind_guest::slots::SlotId;
 use grind_layout::{self as layout, SlotWord};
+use grind_ptrace::kinds::address_of;
 use grind_ptrace::{Regs, register};
 use grind_trace::Transfer;
 use grind_trace::follow::{CallContextId, Counts, FIRST, Outcome, StackEffect, TOTALS};
@@ -25,7 +26,6 @@ use nix::libc;
 use super::announce::announce;
 use super::flush::Reason;
 use super::{Dispatcher, How, Stopped};
-use grind_ptrace::kinds::address_of;
 
 /// What a transfer of control has led to.
 #[derive(Clone, Copy, Debug)]

@@ -7,12 +7,12 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use grind_code_cache::flush::HOT;
+use grind_ptrace::tick::Ticks;
 use grind_session::Settings;
 use grind_types::Pid;
 
 use super::Dispatcher;
 use super::flush::Reason;
-use grind_ptrace::tick::Ticks;
 
 /// Time until the first look.
 const FIRST: Duration = Duration::from_millis(80);

@@ -9,13 +9,13 @@ use grind_fragments::fragment_table::FragmentId;
 use grind_guest::counts::Corrections;
 use grind_guest::process::State;
 use grind_layout::SlotWord;
+use grind_ptrace::kinds::{ASYNCHRONOUS, fault_pending};
 use grind_ptrace::{self as tracee, How, Regs, Stopped, is_sent};
 use grind_types::Tid;
 use grind_types::addr::GuestAddr;
 use nix::libc;
 
 use super::Dispatcher;
-use grind_ptrace::kinds::{ASYNCHRONOUS, fault_pending};
 
 /// A step in an instruction's original place, as [`State::InPlace`] has it.
 #[derive(Clone, Copy, Debug)]

@@ -9,6 +9,7 @@
 
 use grind_fragments::fragment_table::FragmentId;
 use grind_guest::process::State;
+use grind_ptrace::restart::{self, Restart, restarts};
 use grind_ptrace::{self as tracee, How, Memory, Regs, Stopped, is_sent};
 use grind_types::Tid;
 use grind_types::addr::{CacheAddr, GuestAddr};
@@ -18,7 +19,6 @@ use nix::libc;
 use super::Dispatcher;
 use super::signal::{called_from, caught};
 use super::syscall::replaces;
-use grind_ptrace::restart::{self, Restart, restarts};
 
 /// Bytes of the instruction.
 const LEN: u64 = 2;

@@ -17,6 +17,8 @@ use grind_guest::recover::{self, CachePosition};
 use grind_guest::slots::SlotPool;
 use grind_guest::stacks::Stacks;
 use grind_isa::cpuid;
+use grind_ptrace::kinds::stops_processes;
+use grind_ptrace::launch;
 use grind_ptrace::{self as tracee, Gadget, How, Memory, Stop, Stopped};
 use grind_session::{AtStart, ContextCounts, Exit, FirstProcess, Notice, ProcessReport};
 use grind_types::addr::GuestAddr;
@@ -29,8 +31,6 @@ use super::limits::Limits;
 use super::objects;
 use super::resume::middle;
 use super::{Dispatcher, contexts};
-use grind_ptrace::kinds::stops_processes;
-use grind_ptrace::launch;
 
 impl Dispatcher<'_> {
     /// `PTRACE_EVENT_STOP`: a first stop, a group-stop, or the answer to an interrupt of ours.

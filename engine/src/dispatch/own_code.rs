@@ -22,6 +22,10 @@ use grind_fragments::fragment_table::FragmentId;
 use grind_guest::breakpoints::{Breakpoints, Planted};
 use grind_guest::process::{CallCounts, Interrupted, State};
 use grind_layout::SlotWord;
+use grind_ptrace::kinds::{FAULTS, bit};
+use grind_ptrace::restart::{self, makes_again};
+use grind_ptrace::status::Status;
+use grind_ptrace::tick::Ticks;
 use grind_ptrace::{self as tracee, How, Regs, Stop, Stopped, is_sent};
 use grind_session::OwnCode as When;
 use grind_types::addr::{CacheAddr, GuestAddr};
@@ -33,11 +37,6 @@ use super::Dispatcher;
 use super::resume::middle;
 use super::signal::caught;
 use super::trapflag::traps;
-use grind_ptrace::kinds::{FAULTS, bit};
-use grind_ptrace::restart;
-use grind_ptrace::restart::makes_again;
-use grind_ptrace::status::Status;
-use grind_ptrace::tick::Ticks;
 
 /// So long a process runs translated code first, where that may soon be over: about what it takes to change.
 const SHORTEST: Duration = Duration::from_millis(1);

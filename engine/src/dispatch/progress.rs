@@ -12,15 +12,15 @@
 
 use std::time::{Duration, Instant};
 
+use grind_ptrace::kinds::{ASYNCHRONOUS, bit};
+use grind_ptrace::status::Status;
+use grind_ptrace::tick::Ticks;
 use grind_ptrace::{self as tracee, How, Stopped};
 use grind_types::Tid;
 use grind_types::addr::CacheAddr;
 use nix::libc;
 
 use super::Dispatcher;
-use grind_ptrace::kinds::{ASYNCHRONOUS, bit};
-use grind_ptrace::status::Status;
-use grind_ptrace::tick::Ticks;
 
 /// As long as a delivery takes, roughly: so that half of the time is the program's.
 const SPELL: Duration = Duration::from_micros(100);

@@ -16,6 +16,7 @@ use grind_code_cache::{CodeCache, Protected};
 use grind_fragments::fragment_table::FragmentId;
 use grind_guest::image::Remote;
 use grind_guest::recover;
+use grind_ptrace::kinds::address_of;
 use grind_ptrace::maps;
 use grind_ptrace::{How, Regs, Stopped};
 use grind_types::addr::{CacheAddr, GuestAddr};
@@ -23,7 +24,6 @@ use grind_types::subject;
 use nix::libc;
 
 use super::Dispatcher;
-use grind_ptrace::kinds::address_of;
 
 impl Dispatcher<'_> {
     /// Whether a fault is a write to a page that has been protected.

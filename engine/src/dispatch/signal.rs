@@ -5,6 +5,9 @@
 
 use grind_guest::process::State;
 use grind_guest::recover::{self, Boundary, CachePosition};
+use grind_ptrace::kinds::{ASYNCHRONOUS, FAULTS, address_of, bit};
+use grind_ptrace::restart;
+use grind_ptrace::status::Status;
 use grind_ptrace::{self as tracee, How, Regs, Stop, Stopped, is_sent};
 use grind_types::Tid;
 use grind_types::addr::{CacheAddr, GuestAddr};
@@ -14,9 +17,6 @@ use nix::libc;
 use super::Dispatcher;
 use super::in_place::Step;
 use super::trapflag::set_trap_flag;
-use grind_ptrace::kinds::{ASYNCHRONOUS, FAULTS, address_of, bit};
-use grind_ptrace::restart;
-use grind_ptrace::status::Status;
 
 /// Bytes of the kernel's `struct sigaction`: handler, flags, restorer, mask.
 pub(super) const ACTION_SIZE: usize = 32;

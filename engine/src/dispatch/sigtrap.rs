@@ -20,6 +20,8 @@ use std::rc::Rc;
 use grind_code_cache::{CallStop, MASKS_LOOKED_AT};
 use grind_guest::image::Remote;
 use grind_guest::process::{Process, State};
+use grind_ptrace::kinds::bit;
+use grind_ptrace::status::Status;
 use grind_ptrace::{self as tracee, How, Regs, Stop, Stopped};
 use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::{Pid, Tid};
@@ -28,8 +30,6 @@ use nix::libc;
 use super::Dispatcher;
 use super::resume::{answer, run};
 use super::signal::ACTION_SIZE;
-use grind_ptrace::kinds::bit;
-use grind_ptrace::status::Status;
 
 /// SIGTRAP's bit in a set of signals.
 const TRAP: u64 = bit(libc::SIGTRAP);

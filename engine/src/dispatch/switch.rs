@@ -3,16 +3,15 @@
 //! leaves at the boundary of an instruction before it changes, so that counts which follow from others are never half on one
 //! slot and half on the other.
 
+use grind_codegen::level1;
 use grind_guest::process::State;
+use grind_layout::SlotWord;
+use grind_ptrace::kinds::ASYNCHRONOUS;
 use grind_ptrace::{self as tracee, How, Regs, Stopped};
 use grind_types::Tid;
 use grind_types::addr::GuestAddr;
 
-use grind_codegen::level1;
-use grind_layout::SlotWord;
-
 use super::{Dispatcher, ask, clientreq, contexts};
-use grind_ptrace::kinds::ASYNCHRONOUS;
 
 impl Dispatcher<'_> {
     /// Starts or stops counting for the process of `t`, which is at a stub. `t` is handed back

@@ -10,6 +10,7 @@ use grind_guest::image::Remote;
 use grind_guest::recover::Boundary;
 use grind_guest::slots::SlotId;
 use grind_layout::{self as layout, SlotWord};
+use grind_ptrace::kinds::address_of;
 use grind_ptrace::{Regs, Stopped, register};
 use grind_session::trace_channel::TraceChannel;
 use grind_trace::operands::halves;
@@ -20,7 +21,6 @@ use nix::libc;
 
 use super::Dispatcher;
 use super::announce::announce;
-use grind_ptrace::kinds::address_of;
 
 impl Dispatcher<'_> {
     /// Makes the slot that `t` is on ready for records. `None` if the thread died over it.

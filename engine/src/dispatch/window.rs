@@ -14,13 +14,13 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use grind_guest::process::Process;
+use grind_ptrace::tick::Ticks;
 use grind_ptrace::{Regs, Stopped};
 use grind_session::Notice;
 use grind_types::{Pid, Tid};
 
 use super::Dispatcher;
 use super::flush::Reason;
-use grind_ptrace::tick::Ticks;
 
 /// As long as it takes to translate anew what a program of some size uses.
 const QUIET: Duration = Duration::from_millis(50);

@@ -22,12 +22,8 @@ pub(super) struct Thread {
     pub(super) recording: bool,
     /// The address of a system call that is being made once more, and has counted before.
     pub(super) counted: Option<u64>,
-    /// It is left now before it is made.
-    pub(super) is_unmade: bool,
     /// How often that has been counted already, and then not been executed after all.
     pub(super) unmade: u64,
-    /// The same call, once the count of its execution has been seen, and has been taken off.
-    pub(super) taken_off: Option<u64>,
     /// Blocks executed.
     pub(super) blocks: u64,
     /// When so many have been, a part is due.
@@ -100,7 +96,7 @@ impl Thread {
         if self.counted.take().is_some() {
             self.calls.begin_ahead(-1);
         }
-        (self.unmade, self.taken_off) = (0, None);
+        self.unmade = 0;
     }
 
     /// What begins at `start` has been executed `n` times, as counters say: how often it counts.
@@ -108,22 +104,8 @@ impl Thread {
         if self.counted != Some(start) || n <= std::mem::take(&mut self.unmade) {
             return n;
         }
-        self.taken_off = self.counted.take();
+        self.counted = None;
         n.wrapping_sub(1)
-    }
-
-    /// What begins at `start` has been counted, or will be, but has been left before its first instruction. Whether its rows are right
-    /// all the same: it was the call that is made once more, which is still to be made.
-    pub(super) fn left_before(&mut self, start: u64) -> bool {
-        if self.counted == Some(start) {
-            self.unmade += 1;
-            return false;
-        }
-        let was_taken_off = self.taken_off == Some(start);
-        if was_taken_off {
-            self.counted = self.taken_off.take();
-        }
-        was_taken_off
     }
 
     /// Other code has come to lie where there was some.

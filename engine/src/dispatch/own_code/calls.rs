@@ -2,13 +2,13 @@
 //! are made by translated code. Invariant: none passes that makes code, changes or removes some, or has to do with SIGTRAP, nor one that
 //! creates a thread or process, or executes a program.
 
+use grind_ptrace::kinds::bit;
 use grind_types::Tid;
 use grind_types::addr::GuestAddr;
 use nix::libc;
 
 use super::super::Dispatcher;
 use super::super::syscall::{ranges, replaces};
-use grind_ptrace::kinds::bit;
 
 impl Dispatcher<'_> {
     /// Whether `tid` may make this call by itself.
