@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-use grind_asm::{PUT_AWAY, R9_BACK, SYSCALL};
+use grind_asm::{PUT_AWAY, R9_BACK, SYSCALL, TRAP};
 use grind_layout::registers::{Gpr, StolenRegisters};
 use grind_layout::{self as layout, SlotWord};
 use grind_types::Tid;
@@ -210,6 +210,28 @@ fn put_clock(t: &Stopped, now: &Regs) -> Result<()> {
 
 /// Whether the code at `at` begins with one of these.
 fn is_at(pid: unistd::Pid, at: u64, beginnings: &[&[u8]]) -> bool {
-    let code = ptrace::read(pid, at as ptrace::AddressType).map(|word| word.to_le_bytes());
-    code.is_ok_and(|code| beginnings.iter().any(|b| code.starts_with(b)))
+    let code = ptrace::read(pid, at.wrapping_sub(1) as ptrace::AddressType).map(|word| word.to_le_bytes());
+    code.is_ok_and(|code| begins(code, beginnings))
+}
+
+/// The same of the code behind a first byte. Behind a stop there is its number, or the rest of an instruction that is dead, which may
+/// look like anything; what is looked for is never behind that byte.
+fn begins(code: [u8; 8], beginnings: &[&[u8]]) -> bool {
+    code[0] != TRAP && beginnings.iter().any(|b| code[1..].starts_with(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_a_stop_is_no_system_call() {
+        for beginning in AT_SYSTEM_CALLS {
+            let mut code = [0; 8];
+            code[1..=beginning.len()].copy_from_slice(beginning);
+            assert!(begins(code, &AT_SYSTEM_CALLS), "{code:x?}");
+            code[0] = TRAP;
+            assert!(!begins(code, &AT_SYSTEM_CALLS), "{code:x?}");
+        }
+    }
 }
