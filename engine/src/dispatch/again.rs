@@ -5,7 +5,8 @@
 //! A signal for the whole process interrupts one thread's call, and may be another's by the time that the call has ended: emitted code
 //! stops where such a call has answered EINTR and nothing has been told (`StubKind::CallFailed`).
 //!
-//! Until it has begun, a signal with a handler interrupts it all the same: it would have, had it been let alone.
+//! Until it has begun, a signal with a handler interrupts it all the same, but not before it has given what there is to give: so it
+//! would have, had it been let alone.
 //!
 //! A call that new code makes once more counts once. As a rule it has been taken off where it began (`leave_cache`), and the new code counts it
 //! ([`CallCounts::Anew`]). If the thread's counters change in between (instrumentation, a context), it counts where it began, and is
@@ -14,11 +15,11 @@
 //! What must never happen: that a call is made again which a signal with a handler has interrupted, or job control. After an
 //! ignored signal, a call with a time limit ends with EINTR all the same: made again and again, it might never end.
 
-use grind_guest::process::{CallCounts, Interrupted};
+use grind_guest::process::{CallCounts, Interrupted, State};
 use grind_guest::recover::{self, Boundary, CachePosition};
 use grind_ptrace::restart::{ignored, interrupted};
 use grind_ptrace::status::Status;
-use grind_ptrace::{Regs, Stopped};
+use grind_ptrace::{self as tracee, How, Regs, Stop, Stopped};
 use grind_types::Tid;
 use grind_types::addr::{CacheAddr, GuestAddr};
 use nix::libc;
@@ -159,11 +160,28 @@ impl Dispatcher<'_> {
         !job_controlled && interrupted(regs, false) && !Status::of(tid).is_confined()
     }
 
-    /// A signal with a handler has come. If `t` has not got to making its call again, it is this signal that interrupts it.
-    pub(super) fn interrupted_after_all(&self, regs: &mut Regs) {
-        if self.was_again == Some(regs.rip) {
-            regs.rip += SYSCALL_LEN;
-            regs.rax = -i64::from(libc::EINTR) as u64;
+    /// Whether a thread with these registers has come no nearer to the call that it was to make again.
+    pub(super) fn is_before_call(&self, regs: &Regs) -> bool {
+        self.was_again == Some(regs.rip) || self.was_interrupted.is_some_and(|call| call.at == CacheAddr(regs.rip))
+    }
+
+    /// A signal with a handler (`info`) has come for `t`, which is about to make its call again. Natively it would have come in that call,
+    /// which gives what there is by now (a child that has ended, for one) before it looks for signals: so it is made, and the signal
+    /// comes as soon as the kernel has begun with it.
+    pub(super) fn call_with_signal(&mut self, t: Stopped, info: libc::siginfo_t) {
+        let tid = t.tid();
+        self.still_interrupted(tid);
+        if let Some(at) = self.was_again {
+            self.again.insert(tid, at);
+        }
+        tracee::keep(tid, info);
+        match t.resume_and_wait(How::Syscall, 0) {
+            Ok((t, Stop::Syscall)) if self.threads.get(&tid).is_some_and(|th| th.state != State::Own) => {
+                t.go_on(How::Continue, 0);
+            }
+            Ok((t, stop)) => self.stopped(t, stop),
+            // Its end is told of.
+            Err(_) => {}
         }
     }
 }

@@ -392,10 +392,9 @@ impl Dispatcher<'_> {
             t.go_on(How::Syscall, signal);
             return;
         }
-        if let Some(call) = self.was_interrupted.filter(|call| call.pc.0 == regs.rip) {
-            // It was about to make its call once more; now that is the kernel's to say.
-            regs.rip += CALL_LEN;
-            (regs.rax, regs.orig_rax) = (call.result, call.nr);
+        if !fault && self.was_interrupted.is_some_and(|call| call.pc.0 == regs.rip) {
+            self.call_with_signal(t, info);
+            return;
         }
         let Some(t) = self.leave_own_code(t, regs) else { return };
         self.deliver(t, signal);

@@ -4,7 +4,7 @@
 //! A handler therefore sees original addresses, and may change the frame: `rt_sigreturn` restores whatever it says.
 
 use grind_guest::process::State;
-use grind_guest::recover::{self, Boundary, CachePosition};
+use grind_guest::recover::{self, CachePosition};
 use grind_ptrace::kinds::{ASYNCHRONOUS, FAULTS, address_of, bit};
 use grind_ptrace::restart;
 use grind_ptrace::status::Status;
@@ -180,21 +180,11 @@ impl Dispatcher<'_> {
             t.go_on(How::Continue, signal);
             return;
         }
-        self.interrupted_after_all(&mut regs);
-        let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
-        let cache_position = recover::cache_position(&code_cache.borrow(), regs.rip);
-        if let (Some(call), CachePosition::Boundary(b)) =
-            (self.was_interrupted.filter(|c| c.at == CacheAddr(regs.rip)), cache_position)
-        {
-            // It is the kernel's to say whether this signal lets the call be made once more.
-            self.at_boundary(tid, &Boundary { executed: b.executed + 1, after_call: true, ..b }, &mut regs);
-            (regs.rax, regs.orig_rax) = (call.result, call.nr);
-            if t.set_regs(&regs).is_ok() {
-                self.set_state(tid, State::Guest);
-                self.deliver(t, signal);
-            }
+        if self.is_before_call(&regs) {
+            self.call_with_signal(t, info);
             return;
         }
+        let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
         let between = recover::cache_position(&code_cache.borrow(), regs.rip) == CachePosition::Between;
         let at = regs.rip;
         if !between {
