@@ -426,6 +426,8 @@ impl CodeCache {
         for nr in STOPPING_CALLS {
             tables.store_u8((layout::SYSCALL_TABLE as usize) + nr as usize, CallStop::Served as u8);
         }
+        // The tables of IBL targets, which are behind that and are filled at once, are as much work as hundreds of small pages.
+        tables.collapse(0);
         tables.store_u64(layout::PAIR_BITS as usize, emit::PAIR_BITS.into());
         for (word, at) in cpuid::Table::baseline().words().zip((layout::CPUID_TABLE as usize..).step_by(8)) {
             tables.store_u64(at, word);

@@ -12,7 +12,6 @@
 //! [`FragmentTable::deferred`]: grind_fragments::fragment_table::FragmentTable::deferred
 //! [`FragmentTable::taken_off`]: grind_fragments::fragment_table::FragmentTable::taken_off
 
-use grind_types::StaticEvents;
 use grind_types::addr::{CacheAddr, GuestAddr};
 
 use grind_fragments::fragment_table::{Deferred, DeferredPart, FragmentId, NO_COUNTER};
@@ -139,10 +138,8 @@ impl Emitter<'_> {
                     None => Default::default(),
                 };
                 let bus = self.tracer.settings.bus_total();
-                let facts_matter = self.tracer.settings.simulates() || bus.is_some();
                 for insn in &batch.insns_of(&batch.blocks[order[from]])[..executed] {
-                    // Otherwise there is a total of instructions alone.
-                    let facts = if facts_matter { self.facts(insn) } else { StaticEvents::default() };
+                    let facts = self.facts(insn);
                     add_execution(&mut total, insn, facts, bus);
                 }
                 ways.push(t);

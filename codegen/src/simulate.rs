@@ -178,8 +178,11 @@ impl Emitter<'_> {
         }
     }
 
-    /// What the executions of an instruction count by themselves, and its form.
+    /// What the executions of an instruction count by themselves, and its form; nothing where nobody wants to know.
     pub(super) fn facts(&mut self, insn: &Insn) -> StaticEvents {
+        if !self.tracer.settings.counts_events() {
+            return StaticEvents::default();
+        }
         self.tracer.accesses.clear();
         events::accesses(insn, &mut self.tracer.accesses);
         let mut c = events::counts(insn, &self.tracer.accesses);

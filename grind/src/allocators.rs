@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cg_cli::glob::Pattern;
-use grind_names::mapped;
-use grind_symbols::{Options, demangle};
+use grind_names::opened::Opened;
+use grind_symbols::demangle;
 use grind_trace::objects::Allocator;
 use grind_types::{MappedFile, Module};
 
@@ -108,7 +108,7 @@ type Offsets = Vec<(u64, Allocator)>;
 /// Finds the allocators of modules, and remembers the files that it has read.
 #[derive(Debug)]
 pub struct Watchers {
-    names: Options,
+    opened: Opened,
     /// Those that the user names, and whether a function has that name.
     named: Vec<(AllocFn, Cell<bool>)>,
     known: HashMap<(PathBuf, Arc<MappedFile>), Offsets>,
@@ -116,11 +116,11 @@ pub struct Watchers {
 }
 
 impl Watchers {
-    /// `names` says where symbols are looked for; `named` are allocators, too.
+    /// Of what is `opened`; `named` are allocators, too.
     #[must_use]
-    pub fn new(names: Options, named: Vec<AllocFn>) -> Self {
+    pub fn new(opened: Opened, named: Vec<AllocFn>) -> Self {
         let named = named.into_iter().map(|named| (named, Cell::new(false))).collect();
-        Self { names, named, known: HashMap::new(), said: false }
+        Self { opened, named, known: HashMap::new(), said: false }
     }
 
     /// Whether no module had one that hands out blocks; says so once.
@@ -138,12 +138,12 @@ impl Watchers {
     /// The allocators in `module`, as addresses of the program, in ascending order.
     pub fn of(&mut self, module: &Module) -> Vec<(u64, Allocator)> {
         let (Some(path), Some(file), None) = (&module.path, &module.file, &module.image) else { return Vec::new() };
-        let (names, named) = (&self.names, &self.named);
+        let (opened, named) = (&self.opened, &self.named);
         let what = |name: &[u8]| {
             if named.is_empty() {
                 return allocator(name);
             }
-            let shown = names.demangle.then(|| demangle(name)).flatten();
+            let shown = opened.options().demangle.then(|| demangle(name)).flatten();
             let shown = OsStr::from_bytes(shown.as_deref().unwrap_or(name));
             let fits = |(of, met): &&(AllocFn, Cell<bool>)| {
                 of.name.matches(shown) && {
@@ -153,7 +153,7 @@ impl Watchers {
             };
             named.iter().find(fits).map(|(of, _)| of.allocator).or_else(|| allocator(name))
         };
-        let read = || mapped::object(path, file, names).functions_named(what);
+        let read = || opened.file(path, file).functions_named(what);
         let offsets = self.known.entry((path.clone(), file.clone())).or_insert_with(read);
         let size = module.end.0.saturating_sub(module.start.0);
         let within = |(offset, what): &(u64, Allocator)| {

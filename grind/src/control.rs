@@ -74,6 +74,8 @@ pub struct Control {
     current: Option<(Pid, Asked)>,
     /// What it will have done some time after it has been asked, by process.
     later: BTreeMap<Pid, Vec<Asked>>,
+    /// The process that was the first to be listened for.
+    first: Option<Pid>,
 }
 
 impl Common {
@@ -138,14 +140,17 @@ impl Control {
         let runner = Tid(unistd::gettid().as_raw());
         let (runs, news) = (Mutex::default(), Condvar::new());
         let common = Arc::new(Common { base, tool, runner, runs, news });
-        Control { common, clock: None, current: None, later: BTreeMap::new() }
+        Control { common, clock: None, current: None, later: BTreeMap::new(), first: None }
     }
 
-    /// Listens for process `pid`.
+    /// Listens for process `pid` at once if it is the first one, and for others later: most end soon, and nobody knows of them.
     ///
     /// # Errors
-    /// The socket cannot be made.
+    /// The socket cannot be made, or there can be no more threads.
     pub fn listen(&mut self, pid: Pid) -> io::Result<()> {
+        if *self.first.get_or_insert(pid) != pid {
+            return self.listen_later(pid);
+        }
         // Of the program that it ran before.
         self.forget(pid);
         let run = self.common.listen(pid)?;
@@ -281,5 +286,22 @@ mod tests {
         assert_eq!(names(), ["grind-cachegrind-2"]);
         drop(control);
         assert_eq!(names(), [""; 0]);
+    }
+    #[test]
+    fn the_first_process_is_listened_for_at_once_whatever_it_runs_and_others_later() {
+        let base = tempfile::tempdir().expect("a folder");
+        let listens = |pid: Pid| base.path().join(format!("grind-callgrind-{}", pid.0)).exists();
+        let mut control = Control::below(base.path().to_owned(), Tool::Callgrind);
+        for _ in 0..2 {
+            control.listen(Pid(1)).expect("a socket");
+            assert!(listens(Pid(1)));
+        }
+        control.listen(Pid(2)).expect("a thread");
+        assert!(!listens(Pid(2)));
+        let start = Instant::now();
+        while !listens(Pid(2)) && start.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(listens(Pid(1)) && listens(Pid(2)));
     }
 }

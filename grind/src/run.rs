@@ -16,6 +16,7 @@ use grind_analysis::callgrind::dumps::About;
 use grind_analysis::callgrind::sink::Recorder;
 use grind_analysis::cycles::Cycles;
 use grind_analysis::simulator::Simulator;
+use grind_names::opened::Opened;
 use grind_names::source::Sources;
 use grind_objects::Reader;
 use grind_session::{AtStart, Exit, Program, Session, Settings};
@@ -241,7 +242,10 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         settings.trace.system_calls = options.callgrind.collect_systime.is_some();
         let (jumps, hooks) = (options.callgrind.collect_jumps, options.callgrind.hooks());
         let by_caller = options.callgrind.by_caller();
-        let told_first = options.callgrind.told_first();
+        // A process that is joined runs for long; and there are no counters of instructions where calls are told.
+        let counters_needed = matches!(options.dump_every, Some(Every::Instructions(_))) || options.live;
+        let short = options.trace_children && options.attach.pid.is_none() && !counters_needed;
+        let told_first = options.callgrind.told_first(short);
         let bus = options.callgrind.collect_bus;
         let each = options.callgrind.whole_chains;
         let frames = options.callgrind.frames.is_some();
@@ -268,7 +272,8 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
              it here"
         );
     }
-    let mut runner = Runner::new(invocation, options, log, Box::new(Sources::new(options.names())));
+    let opened = Opened::new(options.names());
+    let mut runner = Runner::new(invocation, options, log, Box::new(Sources::new(opened.clone())));
     let cycles = options.cycle_estimation.then(|| Cycles::new(options.cycle_model)).transpose()?;
     let pricing = cycles.as_ref().map(Cycles::pricing);
     let estimate = cycles.as_ref().map(Cycles::description);
@@ -303,13 +308,13 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         simulator.forks_count_anew();
     }
     if let Some(simulator) = simulator.as_mut().filter(|_| options.objects) {
-        simulator.find_objects(Reader::new(options.names()), options.streams);
-        runner.watch(options.names());
+        simulator.find_objects(Reader::new(opened.clone()), options.streams);
+        runner.watch(opened.clone());
     }
     let (caches, levels) = (simulation.caches, simulation.levels);
     let (counted, descriptions) = (simulation.events().caches, simulation.descriptions());
     runner.simulate(simulation, findings.unwrap_or_default());
-    runner.listens();
+    runner.listens(opened.clone());
     if let Some(every) = options.dump_every {
         runner.writes_parts(Timeline::new(every));
     }
@@ -327,11 +332,11 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
             let dump_service = DumpService::new(about);
             let control_requests = options.callgrind.clone();
             let caches = (caches.as_ref(), levels.as_ref());
-            let recorder = Recorder::new(control_requests, options.names(), events, caches, dump_service.clone())
+            let recorder = Recorder::new(control_requests, opened.clone(), events, caches, dump_service.clone())
                 .with_made(runner.made())
                 .with_pricing(pricing);
-            runner.record_calls(dump_service, events.names());
-            runner.find_frames(options.names());
+            runner.record_calls(dump_service, events.names(), opened.clone());
+            runner.find_frames(opened);
             guest.follow(&settings, &mut runner, Some(Box::new(recorder)))
         }
         Some(s) => guest.follow(&settings, &mut runner, Some(Box::new(s))),

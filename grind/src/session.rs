@@ -27,6 +27,7 @@ use grind_analysis::dump;
 use grind_analysis::simulator::Findings;
 use grind_names::frames::Frames;
 use grind_names::made::Registry;
+use grind_names::opened::Opened;
 use grind_names::symbolizer::Symbolizer;
 use grind_session::{
     ControlRequest, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Session, Tally, Wanted,
@@ -204,14 +205,14 @@ impl<'a> Runner<'a> {
         self.findings = findings;
     }
 
-    /// Makes profiles of data objects; `names` says where symbols are looked for.
-    pub fn watch(&mut self, names: grind_symbols::Options) {
-        self.watchers = Some(Watchers::new(names, self.options.alloc_fns.clone()));
+    /// Makes profiles of data objects, by the symbols of what is `opened`.
+    pub fn watch(&mut self, opened: Opened) {
+        self.watchers = Some(Watchers::new(opened, self.options.alloc_fns.clone()));
     }
 
-    /// Makes profiles of calls, which are handed over at `dump_service`.
-    pub fn record_calls(&mut self, dump_service: DumpService, events: Vec<String>) {
-        let boundaries = Boundaries::new(self.options.names());
+    /// Makes profiles of calls, which are handed over at `dump_service`, by the symbols of what is `opened`.
+    pub fn record_calls(&mut self, dump_service: DumpService, events: Vec<String>, opened: Opened) {
+        let boundaries = Boundaries::new(opened);
         self.calls = Some(CallSession::new(dump_service, boundaries, events));
     }
 
@@ -394,10 +395,7 @@ impl Session for Runner<'_> {
     }
 
     fn mapped(&mut self, module: &Module) {
-        // The callgrind tool has its own way to names.
-        if self.calls.is_none()
-            && let (Some(path), Some(file), None) = (&module.path, &module.file, &module.image)
-        {
+        if let (Some(path), Some(file), None) = (&module.path, &module.file, &module.image) {
             self.symbolizer.expect(path, file);
         }
     }

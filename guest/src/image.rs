@@ -202,7 +202,8 @@ fn map_all(
     })?;
     remote.map("tables", (tables_at, layout::TABLES_SIZE), libc::PROT_READ, libc::MAP_FIXED_NOREPLACE, fd)?;
     remote.close(fd)?;
-    let tables = SharedMemory::map(&file, 0, layout::TABLES_SIZE as usize).map_err(io_error("mapping the tables"))?;
+    let tables =
+        SharedMemory::map_aligned(&file, 0, layout::TABLES_SIZE as usize).map_err(io_error("mapping the tables"))?;
     let mut code_cache = CodeCache::new(tables_at, tables, masked);
     let chunk = map_chunk(remote, near, name_at)?;
     code_cache.add_chunk(chunk.0, chunk.1);

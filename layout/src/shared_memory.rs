@@ -92,8 +92,9 @@ impl SharedMemory {
         }
     }
 
-    /// Asks for one large page in place of the small ones at `offset`, in the file, so for everybody who maps it. The processor
-    /// then finds addresses there faster; nothing else changes, and it is no matter if there is none.
+    /// Asks for one large page in place of the small ones at `offset`, in the file, so for everybody who maps it: at least one of
+    /// them has been touched. The processor then finds addresses there faster, and nobody asks for the others one by one; nothing
+    /// else changes, and it is no matter if there is none.
     pub fn collapse(&self, offset: usize) {
         const MADV_COLLAPSE: libc::c_int = 25;
         let len = crate::LARGE_PAGE as usize;

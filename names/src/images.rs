@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use grind_symbols::{Data, Object, Options, Svma};
+use grind_symbols::{Data, Svma};
 use grind_types::{MappedFile, Module};
 
-use crate::mapped;
+use crate::opened::{OpenObject, Opened};
 
 /// A file with variables: its data objects, under the name by which the kernel shows it.
 #[derive(Debug)]
@@ -51,18 +51,25 @@ impl Images {
     }
 }
 
+/// A file that has been read.
+#[derive(Debug)]
+struct Known {
+    object: Arc<OpenObject>,
+    image: Arc<Image>,
+}
+
 /// Reads images, and remembers the files that it has read.
 #[derive(Debug)]
 pub struct Reader {
-    names: Options,
-    known: HashMap<(PathBuf, Arc<MappedFile>), (Arc<Image>, Object)>,
+    opened: Opened,
+    known: HashMap<(PathBuf, Arc<MappedFile>), Known>,
 }
 
 impl Reader {
-    /// `names` says where symbols are looked for.
+    /// Of what is `opened`.
     #[must_use]
-    pub fn new(names: Options) -> Self {
-        Self { names, known: HashMap::new() }
+    pub fn new(opened: Opened) -> Self {
+        Self { opened, known: HashMap::new() }
     }
 
     /// Those of which these modules, which are executable, are parts.
@@ -75,9 +82,10 @@ impl Reader {
 
     fn mapped(&mut self, module: &Module) -> Option<Mapped> {
         let (Some(path), Some(file), None) = (&module.path, &module.file, &module.image) else { return None };
-        let (image, object) = self.known.entry((path.clone(), file.clone())).or_insert_with(|| {
-            let object = mapped::object(path, file, &self.names);
-            (Arc::new(Image { path: path.clone(), data: object.data() }), object)
+        let Known { object, image } = self.known.entry((path.clone(), file.clone())).or_insert_with(|| {
+            let object = self.opened.file(path, file);
+            let image = Arc::new(Image { path: path.clone(), data: object.data() });
+            Known { object, image }
         });
         let bias = module.start.0.wrapping_sub(object.svma_of_offset(module.offset)?.0);
         let (start, end) = image.data.loaded();

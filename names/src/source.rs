@@ -1,115 +1,59 @@
 //! Places in the source from debug information: [`grind_symbols`] behind the boundary of [`crate::symbolizer`].
 //!
-//! An object is kept, since a shell script may write dozens of profiles of the same programs. While the program runs, a
-//! thread of its own reads the tables of what has been mapped ([`Ahead`]), so that they are there when it has ended; what
+//! Objects are those of the run ([`crate::opened`]). While the program runs, a thread of its own reads the tables of what has been mapped ([`Ahead`]), so that they are there when it has ended; what
 //! it did not get round to is read when it is asked for. Debug information that is missing or broken costs names, never
 //! counts.
 
-use std::collections::HashMap;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use grind_symbols::{self as symbols, Object, Options, Resolution, Svma};
 use grind_types::MappedFile;
 
-use crate::mapped;
+use crate::opened::{OpenObject, Opened};
 use crate::symbolizer::{Code, Place, Symbolizer, UNKNOWN};
 
 mod ahead;
 
 use ahead::Ahead;
 
-/// An object that has been opened.
-#[derive(Debug)]
-struct Known {
-    object: Arc<Object>,
-    /// How many of its warnings have been passed on.
-    told: usize,
-    /// What was found last, by address: processes that run the same program ask for the same.
-    last: Option<(Vec<Svma>, Resolution)>,
-}
-
-/// So many addresses at most are kept with what was found of them.
-const MOST_KEPT: usize = 1 << 17;
-
-impl Known {
-    /// Places of these addresses, and the names that they refer to.
-    fn resolve(&mut self, addresses: &[Svma]) -> (Vec<symbols::Place>, &Resolution) {
-        let known = self.last.as_ref().and_then(|(all, found)| {
-            let mut from = 0;
-            let place = |address: &Svma| {
-                from += all[from..].binary_search(address).ok()?;
-                Some(found.places[from])
-            };
-            addresses.iter().map(place).collect::<Option<Vec<_>>>()
-        });
-        let places = known.unwrap_or_else(|| {
-            let found = self.object.resolve(addresses);
-            let places = found.places.clone();
-            let all = if addresses.len() <= MOST_KEPT { addresses.to_vec() } else { Vec::new() };
-            self.last = Some((all, found));
-            places
-        });
-        (places, &self.last.as_ref().expect("something has been found").1)
-    }
-}
-
-/// Tells objects apart: a file from one that has taken its name in the meantime.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Key {
-    File(PathBuf, Arc<MappedFile>),
-    Image(Vec<u8>),
-}
-
 /// Reads places from debug information.
 #[derive(Debug)]
 pub struct Sources {
-    options: Options,
-    known: HashMap<Key, Known>,
+    opened: Opened,
     ahead: Ahead,
 }
 
 impl Sources {
-    /// With names as `options` say.
+    /// Of what is `opened`.
     #[must_use]
-    pub fn new(options: Options) -> Self {
-        Self { options, known: HashMap::new(), ahead: Ahead::default() }
+    pub fn new(opened: Opened) -> Self {
+        Self { ahead: Ahead::new(opened.clone()), opened }
     }
-}
 
-impl Sources {
-    /// What is known of the object with this code. `None`: there is none.
-    fn known(&mut self, code: Code<'_>) -> Option<&mut Known> {
-        let begun;
-        let (key, open): (Key, &dyn Fn() -> Arc<Object>) = match code {
-            Code::File(path, file) => {
-                let key = Key::File(path.to_owned(), file.clone());
-                begun = self.ahead.begun(&key);
-                (key, &|| begun.clone().unwrap_or_else(|| Arc::new(mapped::object(path, file, &self.options))))
-            }
-            Code::Image(bytes) => {
-                (Key::Image(bytes.to_vec()), &|| Arc::new(Object::from_image(bytes.to_vec(), "vdso", &self.options)))
-            }
-            Code::Anonymous => return None,
-        };
-        Some(self.known.entry(key).or_insert_with(|| Known { object: open(), told: 0, last: None }))
+    /// The object with this code. `None`: there is none.
+    fn object(&self, code: Code<'_>) -> Option<Arc<OpenObject>> {
+        match code {
+            Code::File(path, file) => Some(self.opened.file(path, file)),
+            Code::Image(bytes) => Some(self.opened.image(bytes)),
+            Code::Anonymous => None,
+        }
     }
 }
 
 impl Symbolizer for Sources {
     fn places(&mut self, code: Code<'_>, offsets: &[u64], tell: &mut dyn FnMut(Range<usize>, Place<'_>)) {
-        let Some(known) = self.known(code) else { return tell(0..offsets.len(), Place::UNKNOWN) };
+        let Some(object) = self.object(code) else { return tell(0..offsets.len(), Place::UNKNOWN) };
         let mut addresses = Vec::with_capacity(offsets.len());
         // Those that are in no code.
         let mut odd = Vec::new();
         for (index, offset) in offsets.iter().enumerate() {
-            match known.object.svma_of_offset(*offset) {
+            match object.svma_of_offset(*offset) {
                 Some(address) => addresses.push(address),
                 None => odd.push(index),
             }
         }
-        let (places, resolution) = known.resolve(&addresses);
+        let (places, resolution) = object.places(&addresses);
         let (mut places, mut from) = (&places[..], 0);
         for end in odd.iter().copied().chain([offsets.len()]) {
             let (before, behind) = places.split_at(end - from);
@@ -130,13 +74,13 @@ impl Symbolizer for Sources {
     }
 
     fn stretches(&mut self, code: Code<'_>, stretches: &[Range<u64>], tell: &mut dyn FnMut(Range<usize>, Place<'_>)) {
-        let Some(known) = self.known(code) else { return tell(0..stretches.len(), Place::UNKNOWN) };
+        let Some(object) = self.object(code) else { return tell(0..stretches.len(), Place::UNKNOWN) };
         // Then places differ within a function.
-        if known.object.has_lines() {
+        if object.has_lines() {
             return;
         }
-        let Some(addresses) = known.object.svmas_of_stretches(stretches) else { return };
-        let resolution = known.object.resolve_stretches(&addresses);
+        let Some(addresses) = object.svmas_of_stretches(stretches) else { return };
+        let resolution = object.resolve_stretches(&addresses);
         let mut from = 0;
         for same in resolution.places.chunk_by(PartialEq::eq) {
             let range = from..from + same.len();
@@ -149,27 +93,19 @@ impl Symbolizer for Sources {
     }
 
     fn expect(&mut self, path: &Path, file: &Arc<MappedFile>) {
-        if !self.known.contains_key(&Key::File(path.to_owned(), file.clone())) {
-            self.ahead.read(path, file, &self.options);
-        }
+        self.ahead.read(path, file);
     }
 
     fn warnings(&mut self) -> Vec<String> {
-        let mut news = Vec::new();
-        for known in self.known.values_mut() {
-            let all = known.object.warnings();
-            news.extend(all.iter().skip(known.told).cloned());
-            known.told = all.len();
-        }
-        // The order of the map is not that of anything.
-        news.sort();
-        news
+        self.opened.warnings()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
+
+    use grind_symbols::{Object, Options};
 
     use super::*;
 
@@ -186,7 +122,7 @@ mod tests {
 
     #[test]
     fn every_offset_is_answered_whatever_the_object() {
-        let mut sources = Sources::new(Options::default());
+        let mut sources = Sources::new(Opened::new(Options::default()));
         let folder = tempfile::tempdir().unwrap();
         let text = folder.path().join("text");
         fs::write(&text, "no ELF file").unwrap();
@@ -213,9 +149,9 @@ mod tests {
         let path = folder.path().join("x");
         let me = std::env::current_exe().unwrap();
         fs::copy(&me, &path).unwrap();
-        let mut sources = Sources::new(Options::default());
+        let mut sources = Sources::new(Opened::new(Options::default()));
         let main = |sources: &mut Sources, file: &Arc<MappedFile>| {
-            let object = Object::open(&me, &sources.options);
+            let object = Object::open(&me, &Options::default());
             let at = *object.boundaries().first().expect("functions");
             ask(sources, Code::File(&path, file), &[at]).remove(0).unwrap().0
         };
@@ -241,7 +177,7 @@ mod tests {
         let mut bytes = fs::read(&path).unwrap();
         bytes.push(0);
         fs::write(&path, bytes).unwrap();
-        let mut sources = Sources::new(Options::default());
+        let mut sources = Sources::new(Opened::new(Options::default()));
         assert_eq!(ask(&mut sources, Code::File(&path, &file), &[at]), [Some(("???".to_owned(), 0))]);
         assert!(sources.warnings().iter().any(|w| w.contains("written to since")), "it is told of");
     }

@@ -97,6 +97,12 @@ impl TraceSettings {
         self.fetches.is_some() || self.data() || self.branches
     }
 
+    /// Whether it matters what instructions do, beside that they are executed.
+    #[must_use]
+    pub fn counts_events(&self) -> bool {
+        self.simulates() || self.forms || self.calls.is_some_and(|calls| calls.bus)
+    }
+
     /// The totals that a thread has whose calls are followed, by their index in [`crate::follow::Totals`].
     #[must_use]
     pub fn totals(&self) -> &'static [usize] {

@@ -7,22 +7,21 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use grind_names::mapped;
-use grind_symbols::{Object, Options};
+use grind_names::opened::Opened;
 use grind_types::{MappedFile, Module};
 
 /// Reads boundaries, and remembers the files that it has read.
 #[derive(Debug)]
 pub struct Boundaries {
-    names: Options,
+    opened: Opened,
     known: HashMap<(PathBuf, Arc<MappedFile>), Vec<u64>>,
 }
 
 impl Boundaries {
-    /// `names` says where symbols are looked for.
+    /// Of what is `opened`.
     #[must_use]
-    pub fn new(names: Options) -> Self {
-        Self { names, known: HashMap::new() }
+    pub fn new(opened: Opened) -> Self {
+        Self { opened, known: HashMap::new() }
     }
 
     /// The boundaries in `module`, as addresses of the program, in ascending order.
@@ -30,11 +29,11 @@ impl Boundaries {
         let image;
         let offsets = match (&module.image, &module.path, &module.file) {
             (Some(bytes), ..) => {
-                image = Object::from_image(bytes.to_vec(), "vdso", &self.names).boundaries();
+                image = self.opened.image(bytes).boundaries();
                 &image
             }
             (None, Some(path), Some(file)) => {
-                let read = || mapped::object(path, file, &self.names).boundaries();
+                let read = || self.opened.file(path, file).boundaries();
                 self.known.entry((path.clone(), file.clone())).or_insert_with(read)
             }
             _ => return Vec::new(),

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cg_calls::{CallersTable, Code, Function, FunctionId, ObjectId, Place, Section, Site, SiteId};
-use grind_names::mapped;
-use grind_symbols::{Name, Object, SectionKind, Svma};
+use grind_names::opened::{OpenObject, Opened};
+use grind_symbols::{Name, SectionKind, Svma};
 use grind_types::hash::Map;
 use grind_types::{MappedFile, Module};
 
@@ -70,7 +70,7 @@ struct Mapping {
 #[derive(Clone, Debug)]
 struct Known {
     name: Vec<u8>,
-    object: Option<Arc<Object>>,
+    object: Option<Arc<OpenObject>>,
 }
 
 #[derive(Clone, Debug)]
@@ -96,7 +96,7 @@ struct Whole {
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     settings: Settings,
-    names: grind_symbols::Options,
+    opened: Opened,
     objects: Vec<Known>,
     by_origin: HashMap<Origin, u32>,
     /// Sorted and disjoint.
@@ -136,14 +136,14 @@ impl Catalogue {
         self.settings.obj_skip.push(path.to_vec());
     }
 
-    /// A process without code. `names` says how functions are named.
+    /// A process without code, the names of which are those of what is `opened`.
     #[must_use]
-    pub fn new(settings: Settings, names: grind_symbols::Options) -> Catalogue {
+    pub fn new(settings: Settings, opened: Opened) -> Catalogue {
         // Objects 0: what is in no mapping.
         let nowhere = Known { name: b"???".to_vec(), object: None };
         Catalogue {
             settings,
-            names,
+            opened,
             objects: vec![nowhere],
             by_origin: HashMap::new(),
             mappings: Vec::new(),
@@ -228,14 +228,10 @@ impl Catalogue {
             return *known;
         }
         let known = match origin {
-            Origin::File(path, file) => Known {
-                name: path.as_os_str().as_encoded_bytes().to_vec(),
-                object: Some(Arc::new(mapped::object(path, file, &self.names))),
-            },
-            Origin::Image(bytes) => Known {
-                name: b"???".to_vec(),
-                object: Some(Arc::new(Object::from_image(bytes.to_vec(), "vdso", &self.names))),
-            },
+            Origin::File(path, file) => {
+                Known { name: path.as_os_str().as_encoded_bytes().to_vec(), object: Some(self.opened.file(path, file)) }
+            }
+            Origin::Image(bytes) => Known { name: b"???".to_vec(), object: Some(self.opened.image(bytes)) },
             Origin::Anonymous => Known { name: b"???".to_vec(), object: None },
         };
         let number = u32::try_from(self.objects.len()).expect("fewer than 2^32 objects");
@@ -300,6 +296,20 @@ impl Catalogue {
             Some(mapping) => self.locate_in(mapping, addr),
             None => (0, addr),
         }
+    }
+
+    /// The same of many, which are sorted: most lie where the one before lay.
+    fn locate_sorted(&self, addrs: &[u64]) -> Vec<(u32, u64)> {
+        let mut all = Vec::with_capacity(addrs.len());
+        let mut rest = &self.mappings[..];
+        for addr in addrs {
+            while let Some((_, behind)) = rest.split_first().filter(|(m, _)| m.end <= *addr) {
+                rest = behind;
+            }
+            let mapping = rest.first().filter(|m| m.start <= *addr && self.interpreted.object(*addr).is_none());
+            all.push(mapping.map_or_else(|| self.locate(*addr), |mapping| self.locate_in(mapping, *addr)));
+        }
+        all
     }
 
     fn locate_in(&self, mapping: &Mapping, addr: u64) -> (u32, u64) {
@@ -415,7 +425,7 @@ mod tests {
     }
 
     fn catalogue() -> Catalogue {
-        Catalogue::new(Settings::default(), grind_symbols::Options::default())
+        Catalogue::new(Settings::default(), Opened::new(grind_symbols::Options::default()))
     }
 
     #[test]
@@ -454,11 +464,11 @@ mod tests {
         let bytes = std::fs::read(&me).unwrap();
         let mut settings = Settings::default();
         settings.separate_recs = 1;
-        let mut c = Catalogue::new(settings, grind_symbols::Options::default());
+        let mut c = Catalogue::new(settings, Opened::new(grind_symbols::Options::default()));
         // Mapped at an address that shows whether anything mistakes one kind of address for another.
         let base = 0x5000_0000_0000;
         c.map(base, base + bytes.len() as u64, 0, &file(&me));
-        let object = Object::open(&me, &grind_symbols::Options::default());
+        let object = grind_symbols::Object::open(&me, &grind_symbols::Options::default());
         let mut entries = (0..bytes.len() as u64).step_by(16).filter(|offset| {
             let at = object.svma_of_offset(*offset);
             let name = at.and_then(|at| object.function_at(at));

@@ -264,6 +264,8 @@ fn append(to: &Destination, text: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use grind_names::opened::Opened;
+
     use super::*;
     use cg_calls::{Calls, Config};
     use std::path::Path;
@@ -299,7 +301,7 @@ mod tests {
     fn parts_go_to_files_of_their_own() {
         let folder = tempfile::tempdir().unwrap();
         let mut d = dumps(folder.path(), Settings::default());
-        let mut c = Catalogue::new(Settings::default(), grind_symbols::Options::default());
+        let mut c = Catalogue::new(Settings::default(), Opened::new(grind_symbols::Options::default()));
         let one = found(&mut c, 5);
         let written = d.write((&Trigger::Request(Some(b"here".into())), vec![]), 10, vec![(1, one)], &mut c, None);
         assert!(matches!(&written[..], [Written { path, saved: Saved::AsAsked, .. }] if path.ends_with("out.1")));
@@ -325,7 +327,7 @@ mod tests {
         let mut settings = Settings::default();
         settings.combine_dumps = true;
         let mut d = dumps(folder.path(), settings);
-        let mut c = Catalogue::new(Settings::default(), grind_symbols::Options::default());
+        let mut c = Catalogue::new(Settings::default(), Opened::new(grind_symbols::Options::default()));
         for n in [3, 4] {
             let profile = found(&mut c, n);
             d.write((&Trigger::Blocks(9), vec![]), n, vec![(1, profile)], &mut c, None);
@@ -343,7 +345,7 @@ mod tests {
         let mut settings = Settings::default();
         settings.separate_threads = Threads::Apart;
         let mut d = dumps(folder.path(), settings);
-        let mut c = Catalogue::new(Settings::default(), grind_symbols::Options::default());
+        let mut c = Catalogue::new(Settings::default(), Opened::new(grind_symbols::Options::default()));
         let (one, two) = (found(&mut c, 1), found(&mut c, 2));
         d.write((&Trigger::End, vec![]), 3, vec![(1, one), (12, two)], &mut c, None);
         assert!(read(folder.path(), "out-01").contains("\nthread: 1\n"));
@@ -357,7 +359,7 @@ mod tests {
         let mut settings = Settings::default();
         (settings.combine_dumps, settings.separate_threads) = (true, Threads::Apart);
         let mut d = dumps(folder.path(), settings);
-        let mut c = Catalogue::new(Settings::default(), grind_symbols::Options::default());
+        let mut c = Catalogue::new(Settings::default(), Opened::new(grind_symbols::Options::default()));
         for trigger in [Trigger::Blocks(9), Trigger::End] {
             let (one, two) = (found(&mut c, 1), found(&mut c, 2));
             d.write((&trigger, vec![]), 3, vec![(1, one), (2, two)], &mut c, None);
@@ -376,7 +378,7 @@ mod tests {
         let mut settings = Settings::default();
         (settings.combine_dumps, settings.separate_threads) = (true, Threads::ByKernel);
         let mut d = dumps(folder.path(), settings);
-        let mut c = Catalogue::new(Settings::default(), grind_symbols::Options::default());
+        let mut c = Catalogue::new(Settings::default(), Opened::new(grind_symbols::Options::default()));
         let mut nothing = || (0..3).map(|n| (70 + n, found(&mut c, 0))).collect::<Vec<_>>();
         let (mut one, none) = (nothing(), nothing());
         one[1].1 = found(&mut c, 4);
@@ -392,7 +394,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut d = dumps(folder.path(), Settings::default());
         d.parts = Parts::new(folder.path().join("absent/out"), false);
-        let mut c = Catalogue::new(Settings::default(), grind_symbols::Options::default());
+        let mut c = Catalogue::new(Settings::default(), Opened::new(grind_symbols::Options::default()));
         let profile = found(&mut c, 1);
         let written = d.write((&Trigger::End, vec![]), 3, vec![(1, profile)], &mut c, None);
         let [Written { saved: Saved::Elsewhere(reason, path), .. }] = &written[..] else { panic!("{written:?}") };

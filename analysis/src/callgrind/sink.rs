@@ -16,6 +16,7 @@ mod mirrored;
 mod misses;
 mod peek;
 mod process;
+mod processes;
 mod simulated;
 mod thread;
 mod through;
@@ -23,12 +24,13 @@ mod used;
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::resume_unwind;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use cg_calls::Config;
 use cg_format::callgrind::{EventSet, SystemTime};
 use cg_sim::{Geometries, Levels};
 use grind_names::made::Registry;
+use grind_names::opened::Opened;
 use grind_trace::follow;
 use grind_trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
 use grind_types::frames::FrameFunction;
@@ -44,6 +46,7 @@ use crate::cycles::Pricing;
 use cache_lines::Used;
 use last_level::Simulated;
 use process::{Process, lock};
+use processes::{Fork, Processes};
 use thread::{Idle, Thread};
 
 /// A set of translations.
@@ -92,14 +95,14 @@ impl Space {
 #[derive(Debug)]
 pub struct Recorder {
     settings: Settings,
-    names: grind_symbols::Options,
+    opened: Opened,
     config: Config,
     columns: Columns,
     /// What each process begins with.
     simulated: Option<Simulated>,
     used: Option<Used>,
     spaces: HashMap<SpaceId, Space>,
-    processes: HashMap<Pid, Process>,
+    processes: Processes,
     dump_service: DumpService,
     made: Registry,
     /// If cycles are estimated.
@@ -109,12 +112,12 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder of these events that hands parts to `dump_service`. `names` says how functions are named; `caches` are simulated, and
+    /// A recorder of these events that hands parts to `dump_service`. Names are those of what is `opened`; `caches` are simulated, and
     /// beyond the first level `levels`, if that is more than the last level of `caches`.
     #[must_use]
     pub fn new(
         settings: Settings,
-        names: grind_symbols::Options,
+        opened: Opened,
         events: EventSet,
         (caches, levels): (Option<&Geometries>, Option<&Levels>),
         dump_service: DumpService,
@@ -128,11 +131,11 @@ impl Recorder {
             Used::new(caches, columns, settings.cache_use == CacheUse::SelfOnly, settings.uses_kept).ok()
         });
         let simulated = (columns.simulated() && used.is_none()).then(|| Simulated::new(&settings, caches, levels));
-        let (spaces, processes) = (HashMap::new(), HashMap::new());
+        let (spaces, processes) = (HashMap::new(), Processes::default());
         let made = Registry::default();
         Self {
             settings,
-            names,
+            opened,
             config,
             columns,
             simulated,
@@ -171,7 +174,7 @@ impl Sink for Recorder {
     }
 
     fn mapped(&mut self, space: SpaceId, modules: &[Module]) {
-        let seen = self.processes.values().filter(|p| p.space == space).map(|p| p.version).min();
+        let seen = self.processes.version(space);
         let space = self.spaces.entry(space).or_default();
         space.seen(seen.unwrap_or(usize::MAX));
         let known = (space.blocks.len(), space.sites.len());
@@ -179,7 +182,7 @@ impl Sink for Recorder {
     }
 
     fn code_made(&mut self, pid: Pid, moment: u32) {
-        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let Some(p) = self.processes.get_mut(pid) else { return };
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
         if let Some(space) = self.spaces.get(&p.space) {
@@ -191,7 +194,7 @@ impl Sink for Recorder {
     }
 
     fn frame_code(&mut self, pid: Pid, code: u64, function: Option<FrameFunction>) {
-        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let Some(p) = self.processes.get_mut(pid) else { return };
         let catalogue = p.catalogue.clone();
         p.codes.learn(code, function, &mut lock(&catalogue));
     }
@@ -204,7 +207,7 @@ impl Sink for Recorder {
     fn image(&mut self, pid: Pid, space: SpaceId) {
         let mut settings = self.settings.clone();
         settings.obj_skip.extend(self.skipped.get(&pid).cloned().unwrap_or_default());
-        let catalogue = Catalogue::new(settings, self.names.clone()).with_made(self.made.clone(), pid);
+        let catalogue = Catalogue::new(settings, self.opened.clone()).with_made(self.made.clone(), pid);
         let catalogue = catalogue.with_pricing(self.pricing.clone());
         let mut process = Process::new(space, catalogue, self.columns, self.simulated.clone(), self.used.clone());
         process.by_kernel = self.settings.threads() == Threads::ByKernel;
@@ -212,73 +215,29 @@ impl Sink for Recorder {
         if let Some(simulated) = &process.simulated {
             simulated.prefer_large_pages();
         }
-        self.processes.insert(pid, process);
+        self.processes.begin(pid, process);
     }
 
     fn moved(&mut self, pid: Pid, space: SpaceId) {
-        if let Some(p) = self.processes.get_mut(&pid) {
+        if let Some(p) = self.processes.get_mut(pid) {
             p.space = space;
         }
     }
 
     fn forked(&mut self, parent: Pid, tid: Tid, child: Pid) {
         let zero = self.settings.fork_costs() == ForkCosts::Zero;
-        let Some(p) = self.processes.get_mut(&parent) else { return };
-        let first = Tid::main_of(child);
-        let copy = lock(&p.catalogue).clone().with_made(self.made.clone(), child);
-        let mut forked = Process {
-            space: p.space,
-            version: p.version,
-            known_sites: p.known_sites,
-            known_blocks: p.known_blocks,
-            catalogue: Arc::new(Mutex::new(copy)),
-            hot: p.hot.clone(),
-            steps: p.steps.clone(),
-            counters: p.counters.clone(),
-            costs: p.costs.clone(),
-            counter_of_block: p.counter_of_block.clone(),
-            heads: p.heads.clone(),
-            single: p.single.clone(),
-            followed: p.followed.clone(),
-            codes: p.codes.clone(),
-            threads: p.threads.clone(),
-            ended: p.ended.clone(),
-            descriptions: p.descriptions.clone(),
-            spawned: Vec::new(),
-            by_kernel: p.by_kernel,
-            blocks: p.blocks,
-            dumped: p.dumped,
-            columns: p.columns,
-            collects: p.collects,
-            simulated: p.simulated.clone(),
-            used: p.used.clone(),
-        };
-        if let Some(simulated) = &mut forked.simulated {
-            simulated.forked(tid, first);
-        }
-        let thread = forked.threads.remove(&tid);
-        for other in forked.threads.keys().copied().collect::<Vec<_>>() {
-            forked.end_thread(other);
-        }
-        if let Some(mut thread) = thread {
-            // Its counters begin anew.
-            thread.executions.clear();
-            thread.calls.show_all();
-            thread.idle = None;
-            if !thread.recording && self.settings.followed() {
-                // What stood in for the parent's calls is the parent's.
-                thread.change_over(false, &self.config);
-            }
-            if forked.by_kernel {
-                thread.number = u64::try_from(child.0).unwrap_or(thread.number);
-            }
-            forked.threads.insert(first, thread);
-        }
+        let Some(p) = self.processes.get_mut(parent) else { return };
         p.spawned.extend(zero.then_some(child));
-        if zero || self.settings.tree {
-            forked.begin_anew(child, &self.dump_service);
-        }
-        self.processes.insert(child, forked);
+        self.processes.fork(Fork {
+            parent,
+            tid,
+            child,
+            anew: zero || self.settings.tree,
+            followed: self.settings.followed(),
+            config: self.config.clone(),
+            made: self.made.clone(),
+            dump_service: self.dump_service.clone(),
+        });
         if let Some(skipped) = self.skipped.get(&parent).cloned() {
             self.skipped.insert(child, skipped);
         }
@@ -286,7 +245,7 @@ impl Sink for Recorder {
 
     fn records(&mut self, pid: Pid, tid: Tid, words: &[u32]) {
         fault::point("records");
-        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let Some(p) = self.processes.get_mut(pid) else { return };
         let Some(space) = self.spaces.get(&p.space) else { return };
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
@@ -316,7 +275,7 @@ impl Sink for Recorder {
 
     fn system_call(&mut self, pid: Pid, tid: Tid, call: &SystemCall) {
         let Some(unit) = self.settings.collect_systime else { return };
-        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let Some(p) = self.processes.get_mut(pid) else { return };
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
         p.pull_stack(self.spaces.get(&p.space).unwrap_or(&Space::default()), &mut catalogue, self.config.costs);
@@ -359,7 +318,7 @@ impl Sink for Recorder {
     }
 
     fn corrected(&mut self, pid: Pid, tid: Tid, block: u32, counted: usize, executed: usize) {
-        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let Some(p) = self.processes.get_mut(pid) else { return };
         let Some(space) = self.spaces.get(&p.space) else { return };
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
@@ -395,7 +354,7 @@ impl Sink for Recorder {
     }
 
     fn signal_begins(&mut self, pid: Pid, tid: Tid, handler: &Handler) {
-        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let Some(p) = self.processes.get_mut(pid) else { return };
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
         if let Some(space) = self.spaces.get(&p.space) {
@@ -414,18 +373,18 @@ impl Sink for Recorder {
     }
 
     fn requests_wait(&mut self, pid: Pid, tid: Tid) -> bool {
-        let t = self.processes.get(&pid).and_then(|p| p.threads.get(&tid));
+        let t = self.processes.get_mut(pid).and_then(|p| p.threads.get(&tid));
         t.is_some_and(|t| t.calls.has_request())
     }
 
     fn serve_requests(&mut self, pid: Pid, tid: Tid) {
-        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let Some(p) = self.processes.get_mut(pid) else { return };
         let catalogue = p.catalogue.clone();
         p.requests(pid, tid, &mut lock(&catalogue), &self.dump_service);
     }
 
     fn signal_ends(&mut self, pid: Pid, tid: Tid) {
-        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let Some(p) = self.processes.get_mut(pid) else { return };
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
         if let Some(t) = p.threads.get_mut(&tid) {
@@ -440,7 +399,7 @@ impl Sink for Recorder {
     }
 
     fn recording(&mut self, pid: Pid, tid: Tid, on: bool) {
-        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let Some(p) = self.processes.get_mut(pid) else { return };
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
         let t = p.thread(tid, &self.config);
@@ -467,7 +426,7 @@ impl Sink for Recorder {
     }
 
     fn stands(&mut self, pid: Pid, tid: Tid, frames: &[NativeFrame]) {
-        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let Some(p) = self.processes.get_mut(pid) else { return };
         let Some(space) = self.spaces.get(&p.space) else { return };
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
@@ -486,7 +445,7 @@ impl Sink for Recorder {
     }
 
     fn asked(&mut self, pid: Pid, tid: Option<Tid>, ask: &Query) {
-        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let Some(p) = self.processes.get_mut(pid) else { return };
         match ask {
             Query::Dump(words) => {
                 let trigger = match words {
@@ -539,7 +498,7 @@ impl Sink for Recorder {
     }
 
     fn is_unmade(&mut self, pid: Pid, tid: Tid) {
-        if let Some(t) = self.processes.get_mut(&pid).and_then(|p| p.threads.get_mut(&tid)) {
+        if let Some(t) = self.processes.get_mut(pid).and_then(|p| p.threads.get_mut(&tid)) {
             t.unmade += u64::from(t.counted.is_some());
         }
     }
@@ -577,7 +536,7 @@ impl Sink for Recorder {
     }
 
     fn thread_ended(&mut self, pid: Pid, tid: Tid) {
-        if let Some(p) = self.processes.get_mut(&pid) {
+        if let Some(p) = self.processes.get_mut(pid) {
             p.end_thread(tid);
             if let Some(simulated) = &mut p.simulated {
                 simulated.thread_ended(tid);
@@ -586,7 +545,7 @@ impl Sink for Recorder {
     }
 
     fn process_ended(&mut self, pid: Pid) {
-        let Some(mut p) = self.processes.remove(&pid) else { return };
+        let Some(mut p) = self.processes.remove(pid) else { return };
         let catalogue = p.catalogue.clone();
         // What panics here costs itself alone; the panic goes on when the rest has been written.
         let mut failure: Option<broken::Panic> = None;

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use grind_isa::cpuid::CpuModel;
+use grind_names::opened::Opened;
 use grind_session::{Beside, Exit, Instrumentation, Notice, OwnCode, ProcessReport, Program, Session, Settings};
 use grind_trace::{Block, CallTrace, EveryAccess, FirstLevel, Handler, Sink, Site, SpaceId, Special, TraceSettings};
 use grind_types::{Module, Pid, Query, Tid};
@@ -183,14 +184,19 @@ fn check(name: &str, program: &Path, words: &[&str], mut control_requests: Contr
         spare: std::env::temp_dir(),
     };
     let dump_service = DumpService::new(about);
-    let names = grind_symbols::Options::default();
-    let recorder =
-        Recorder::new(control_requests.clone(), names.clone(), events, (Some(&geometries), None), dump_service.clone());
+    let opened = Opened::new(grind_symbols::Options::default());
+    let recorder = Recorder::new(
+        control_requests.clone(),
+        opened.clone(),
+        events,
+        (Some(&geometries), None),
+        dump_service.clone(),
+    );
     let twin = Twin::new(control_requests, shapes);
     let expected = twin.found.clone();
     let every = EveryAccess { code_line: 64, data_line: 64, widest: 64 };
     let trace = TraceSettings { every: Some(every), calls: Some(CallTrace::default()), ..TraceSettings::default() };
-    let driver = Driver { dump_service, boundaries: Boundaries::new(names), dir: dir.path().to_owned() };
+    let driver = Driver { dump_service, boundaries: Boundaries::new(opened), dir: dir.path().to_owned() };
     run(program, words, trace, driver, Both(recorder, twin));
 
     let expected = std::mem::take(&mut *expected.lock().unwrap());
@@ -258,9 +264,9 @@ fn files(program: &Path, words: &[&str], mut control_requests: ControlRequests, 
         spare,
     };
     let dump_service = DumpService::new(about);
-    let names = grind_symbols::Options::default();
+    let opened = Opened::new(grind_symbols::Options::default());
     let recorder =
-        Recorder::new(control_requests, names.clone(), events, (Some(&geometries), None), dump_service.clone());
+        Recorder::new(control_requests, opened.clone(), events, (Some(&geometries), None), dump_service.clone());
     let Geometries { i1, d1, .. } = geometries;
     let [code, data] =
         [i1, d1].map(|g| FirstLevel { line: g.line(), sets: g.sets(), ways: g.assoc(), widest: g.line() });
@@ -276,7 +282,7 @@ fn files(program: &Path, words: &[&str], mut control_requests: ControlRequests, 
         calls: Some(CallTrace::default()),
         ..TraceSettings::default()
     };
-    let driver = Driver { dump_service, boundaries: Boundaries::new(names), dir: dir.path().to_owned() };
+    let driver = Driver { dump_service, boundaries: Boundaries::new(opened), dir: dir.path().to_owned() };
     run(program, words, trace, driver, recorder);
     let mut paths: Vec<PathBuf> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path()).collect();
     paths.sort();

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use cg_calls::{ArcId, Calls, Config, CounterKey, JumpKind, RootChange, SiteId, Spot};
 use grind_analysis::callgrind::code::{Catalogue, Origin};
 use grind_analysis::callgrind::settings::Settings;
+use grind_names::opened::Opened;
 use grind_trace::{Block, Done, Handler, Sink, Site, SiteKind, SpaceId, Special, Target, Transfer};
 use grind_types::{Module, Pid, Query, Tid};
 
@@ -418,7 +419,7 @@ impl Sink for Twin {
         self.spaces.insert(to, copy);
     }
     fn image(&mut self, pid: Pid, space: SpaceId) {
-        let catalogue = Catalogue::new(self.settings.clone(), grind_symbols::Options::default());
+        let catalogue = Catalogue::new(self.settings.clone(), Opened::new(grind_symbols::Options::default()));
         let mut process = Process {
             space,
             version: 0,

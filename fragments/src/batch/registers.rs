@@ -7,7 +7,7 @@
 
 use grind_isa::decode::{self, Class, Insn};
 use grind_layout::registers::Gpr;
-use iced_x86::{InstructionInfoFactory, OpAccess};
+use iced_x86::{InstructionInfoFactory, InstructionInfoOptions, OpAccess};
 
 use super::{Batch, Found, Known};
 
@@ -37,7 +37,7 @@ impl Registers {
     pub fn of(insn: &Insn, info: &mut InstructionInfoFactory) -> Self {
         let (mut read, mut overwritten) = (0u16, 0u16);
         let mut written = 0u16;
-        for u in info.info(&insn.ins).used_registers() {
+        for u in info.info_options(&insn.ins, InstructionInfoOptions::NO_MEMORY_USAGE).used_registers() {
             let r = u.register();
             if !r.is_gpr() {
                 continue;

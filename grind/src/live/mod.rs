@@ -12,6 +12,7 @@ use grind_analysis::broken;
 use grind_analysis::counts::Events;
 use grind_analysis::simulator::Finding;
 use grind_names::made::Registry;
+use grind_names::opened::Opened;
 use grind_names::source::Sources;
 use grind_session::ProcessReport;
 use grind_types::Pid;
@@ -32,17 +33,17 @@ enum Message {
 /// See the module's description.
 #[derive(Debug)]
 pub struct Live {
-    names: grind_symbols::Options,
+    opened: Opened,
     made: Registry,
     gatherings: HashMap<Pid, Gathering>,
     to: Option<Sender<Message>>,
 }
 
 impl Live {
-    /// Nobody has looked yet. Names are looked for as `names` says, those of code that programs make in `made`.
+    /// Nobody has looked yet. Names are those of what is `opened`, those of code that programs make in `made`.
     #[must_use]
-    pub fn new(names: grind_symbols::Options, made: Registry) -> Self {
-        Self { names, made, gatherings: HashMap::new(), to: None }
+    pub fn new(opened: Opened, made: Registry) -> Self {
+        Self { opened, made, gatherings: HashMap::new(), to: None }
     }
 
     /// Process `pid` has ended, or runs another program from now on.
@@ -67,7 +68,7 @@ impl Live {
     ) {
         let Request::Functions(wanted) = asked.request.clone() else { return };
         if self.to.is_none() {
-            self.to = begin(self.names.clone(), self.made.clone());
+            self.to = begin(self.opened.clone(), self.made.clone());
         }
         let Some(to) = &self.to else {
             return asked.answer(Answer::Refused("there can be no more threads".to_owned()));
@@ -81,10 +82,10 @@ impl Live {
 }
 
 /// Begins the thread that has names. It ends when nobody can send it anything any more.
-fn begin(names: grind_symbols::Options, made: Registry) -> Option<Sender<Message>> {
+fn begin(opened: Opened, made: Registry) -> Option<Sender<Message>> {
     let (to, from) = channel();
     let serve = move || {
-        let (mut namer, mut symbolizer) = (Namer::default(), Sources::new(names));
+        let (mut namer, mut symbolizer) = (Namer::default(), Sources::new(opened));
         for message in from {
             match message {
                 Message::Forget(pid) => namer.forget(pid),

@@ -1,5 +1,6 @@
 //! Who asks from outside while programs run: listening for them, what cannot be served, and who looks at what runs.
 
+use grind_names::opened::Opened;
 use grind_session::{ControlRequest, Notice, ProcessReport, Session as _, Wanted};
 use grind_types::Pid;
 
@@ -14,13 +15,13 @@ use crate::{os, resolve};
 
 impl Runner<'_> {
     /// Processes can be asked from outside. To be called by the thread that runs the engine, when there may be threads.
-    pub fn listens(&mut self) {
+    pub fn listens(&mut self, opened: Opened) {
         let tool = match self.options.tool {
             Tool::Callgrind => ControlTool::Callgrind,
             Tool::Cachegrind => ControlTool::Cachegrind,
         };
         self.control = Some(Control::new(tool));
-        self.live = Some(Live::new(self.options.names(), self.made()));
+        self.live = Some(Live::new(opened, self.made()));
     }
 
     /// Process `pid` begins to run a program, or to be followed: it can be asked.

@@ -1,17 +1,17 @@
 //! What a session says of interpreters whose frames are asked for: which it has refused, and that there was none. Each is said once.
 
 use grind_names::frames::Frames;
+use grind_names::opened::Opened;
 use grind_session::{Notice, Session as _};
-use grind_symbols::Options;
 use grind_types::frames::FrameHook;
 use grind_types::{Module, Pid};
 
 use super::Runner;
 
 impl Runner<'_> {
-    /// Finds interpreters, if their frames are asked for. `names` says where symbols are looked for.
-    pub fn find_frames(&mut self, names: Options) {
-        self.frames = self.options.callgrind.frames.map(|language| Frames::new(language, names));
+    /// Finds interpreters, if their frames are asked for. Names are those of what is `opened`.
+    pub fn find_frames(&mut self, opened: Opened) {
+        self.frames = self.options.callgrind.frames.map(|language| Frames::new(language, opened));
     }
 
     /// The hooks of interpreters in a module of a process; says which have been refused, and why.

@@ -12,11 +12,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use grind_symbols::{Object, Options};
+use grind_symbols::Object;
 use grind_types::frames::{FrameFunction, FrameHook, ReadMemory};
 use grind_types::{MappedFile, Module};
 
-use crate::mapped;
+use crate::opened::Opened;
 
 /// Interpreters that are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,17 +102,17 @@ type Known = Option<Result<Box<dyn Interpreter>, Refusal>>;
 #[derive(Debug)]
 pub struct Frames {
     language: Language,
-    names: Options,
+    opened: Opened,
     known: HashMap<(PathBuf, Arc<MappedFile>), Known>,
     /// Those that have been refused and nobody has been told of.
     refused: Vec<(PathBuf, Refusal)>,
 }
 
 impl Frames {
-    /// `names` says where symbols are looked for.
+    /// Of what is `opened`.
     #[must_use]
-    pub fn new(language: Language, names: Options) -> Self {
-        Self { language, names, known: HashMap::new(), refused: Vec::new() }
+    pub fn new(language: Language, opened: Opened) -> Self {
+        Self { language, opened, known: HashMap::new(), refused: Vec::new() }
     }
 
     /// Whose functions are looked for.
@@ -136,7 +136,7 @@ impl Frames {
         let (Some(path), Some(file), None) = (&module.path, &module.file, &module.image) else { return None };
         let key = (path.clone(), file.clone());
         if !self.known.contains_key(&key) {
-            let found = self.language.find(path, &mapped::object(path, file, &self.names));
+            let found = self.language.find(path, &self.opened.file(path, file));
             if let Some(Err(refusal)) = &found {
                 self.refused.push((path.clone(), refusal.clone()));
             }

@@ -86,6 +86,8 @@ impl Catalogue {
 mod tests {
     use cg_calls::Code as _;
 
+    use grind_names::opened::Opened;
+
     use super::*;
     use crate::callgrind::rows::Program as _;
     use crate::callgrind::settings::{Change, Settings};
@@ -97,7 +99,7 @@ mod tests {
         let mut settings = Settings::default();
         settings.frames = Some(Language::Python);
         settings.add_rule("C.f".as_ref(), Change::Skip);
-        let mut catalogue = Catalogue::new(settings, grind_symbols::Options::default());
+        let mut catalogue = Catalogue::new(settings, Opened::new(grind_symbols::Options::default()));
         let function = |name: &str, line| FrameFunction { name: name.into(), file: b"/x/a.py".to_vec(), line };
         let (f, within) = catalogue.interpreted(function("C.f", 7));
         let (g, _) = catalogue.interpreted(function("C.f", 9));

@@ -74,31 +74,33 @@ impl Catalogue {
             });
         }
         // For each object the addresses to ask for: of instructions, and of where functions begin.
-        let mut asked: HashMap<u32, Vec<Svma>> = HashMap::new();
-        let located: Vec<(u32, u64)> = addrs.iter().map(|addr| self.locate(*addr)).collect();
+        let mut asked: Vec<Vec<Svma>> = vec![Vec::new(); self.objects.len()];
+        let located = self.locate_sorted(&addrs);
         let starts = self.functions.iter().map(|f| (f.object, f.start));
         for (object, at) in located.iter().copied().chain(starts) {
-            asked.entry(object).or_default().push(Svma(at));
+            asked[object as usize].push(Svma(at));
         }
         let mut files: Vec<Name> = vec![Arc::from(&b"???"[..])];
         let mut inlining = Vec::new();
-        let mut lines: HashMap<u32, Answers> = HashMap::new();
+        let mut lines: Vec<Answers> = Vec::new();
+        lines.resize_with(asked.len(), Answers::default);
         let mut failed = false;
-        for (object, mut at) in asked {
-            let Some(known) = &self.objects[object as usize].object else { continue };
-            at.sort_unstable();
+        for (object, mut at) in asked.into_iter().enumerate() {
+            let Some(known) = self.objects[object].object.as_ref().filter(|_| !at.is_empty()) else { continue };
+            // Two runs that are sorted, as a rule.
+            at.sort();
             at.dedup();
             // What fails here costs lines, not the part.
             let resolution = broken::caught(|| {
                 fault::point("names");
-                known.resolve(&at)
+                known.places(&at)
             });
-            let Ok(resolution) = resolution else {
+            let Ok((places, resolution)) = resolution else {
                 failed = true;
                 continue;
             };
             let first = files.len();
-            files.extend(resolution.files);
+            files.extend_from_slice(&resolution.files);
             let before = inlining.len() as u32;
             inlining.extend(resolution.inlining.iter().map(|frame| InlinedHere {
                 name: resolution.functions[frame.function.index()].clone(),
@@ -106,7 +108,7 @@ impl Catalogue {
                 outer: if frame.outer == 0 { 0 } else { before + frame.outer },
                 call_line: frame.call_line,
             }));
-            lines.insert(object, Answers { at, places: resolution.places, first, before, next: 0 });
+            lines[object] = Answers { at, places, first, before, next: 0 };
         }
         let mut made_files: HashMap<Name, u32> = HashMap::new();
         let mut line_of = |object: u32, at: u64| -> (u32, u32, u32) {
@@ -125,8 +127,7 @@ impl Catalogue {
                 });
                 return (number, line, 0);
             }
-            let found = lines.get_mut(&object).and_then(|answers| answers.of(at, files.len()));
-            found.unwrap_or_default()
+            lines[object as usize].of(at, files.len()).unwrap_or_default()
         };
         let function_files = self.functions.iter().map(|f| line_of(f.object, f.start).0).collect();
         let described = |(object, at): (u32, u64)| {
@@ -150,6 +151,7 @@ impl Catalogue {
 }
 
 /// What is known of the addresses of an object.
+#[derive(Default)]
 struct Answers {
     /// Sorted.
     at: Vec<Svma>,
@@ -261,7 +263,7 @@ impl Program for Resolved<'_> {
     }
 
     fn inlines(&self) -> Inlined {
-        self.catalogue.names.inlined
+        self.catalogue.opened.options().inlined
     }
 
     fn inlined(&self, number: u32) -> Option<rows::Inline<'_>> {

@@ -70,7 +70,7 @@ impl Recorder {
         tid: Tid,
         act: impl FnOnce(&mut Process, &mut Thread, &mut Catalogue, &mut Space) -> T,
     ) -> Option<T> {
-        let p = self.processes.get_mut(&pid)?;
+        let p = self.processes.get_mut(pid)?;
         let space = self.spaces.get_mut(&p.space)?;
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);

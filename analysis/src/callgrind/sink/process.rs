@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use callgrind_control_protocol::{self as control, Frame};
 use cg_calls::{Calls, Config, JumpKind, Profile, Request, SiteId, Step, StepKind};
+use grind_names::made::Registry;
 use grind_trace::frames::FrameRecord;
 use grind_trace::operands;
 use grind_trace::{Block, Instructions, Site, SiteKind, SpaceId, Transfer};
@@ -110,6 +111,38 @@ impl Process {
         let catalogue = process.catalogue.clone();
         process.add_counter(&mut lock(&catalogue), Vec::new().into());
         process
+    }
+
+    /// The same process once more, as `child`; names of code that programs make are those of `made`.
+    pub(super) fn copy(&self, made: Registry, child: Pid) -> Self {
+        let catalogue = lock(&self.catalogue).clone().with_made(made, child);
+        Self {
+            space: self.space,
+            version: self.version,
+            known_sites: self.known_sites,
+            known_blocks: self.known_blocks,
+            catalogue: Arc::new(Mutex::new(catalogue)),
+            hot: self.hot.clone(),
+            steps: self.steps.clone(),
+            counters: self.counters.clone(),
+            costs: self.costs.clone(),
+            counter_of_block: self.counter_of_block.clone(),
+            heads: self.heads.clone(),
+            single: self.single.clone(),
+            followed: self.followed.clone(),
+            codes: self.codes.clone(),
+            threads: self.threads.clone(),
+            ended: self.ended.clone(),
+            descriptions: self.descriptions.clone(),
+            spawned: Vec::new(),
+            by_kernel: self.by_kernel,
+            blocks: self.blocks,
+            dumped: self.dumped,
+            columns: self.columns,
+            collects: self.collects,
+            simulated: self.simulated.clone(),
+            used: self.used.clone(),
+        }
     }
 
     /// Registers a counter of these instructions.
