@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cg_format::mem::streams::Access;
 use cg_sim::beyond::{Answer, Ask, Request};
+use cg_sim::tlb::Tlbs;
 use cg_sim::{Beyond, Geometries, LastLevel, Levels};
 use grind_trace::every::Told;
 use grind_trace::operands;
@@ -148,6 +149,8 @@ struct Process {
     tallies: Vec<Tally>,
     /// By site: misses of second levels, if there are any.
     second: Vec<u64>,
+    /// By site: misses of first- and second-level TLBs, if there are any.
+    pages: Vec<[u64; 2]>,
     /// Of sites whose number of accesses is not known in advance.
     rare: HashMap<u32, EventCounts>,
     /// Threads that have recorded anything.
@@ -166,6 +169,7 @@ pub struct Simulator {
     geometries: Option<Geometries>,
     /// Beyond the first level, if that is more than their last level.
     levels: Option<Levels>,
+    tlbs: Option<Tlbs>,
     spaces: HashMap<SpaceId, Sites>,
     processes: HashMap<Pid, Process>,
     findings: Findings,
@@ -189,6 +193,7 @@ impl Simulator {
         let simulator = Self {
             geometries,
             levels: None,
+            tlbs: None,
             spaces,
             processes,
             findings: findings.clone(),
@@ -204,6 +209,11 @@ impl Simulator {
     /// Simulates these levels beyond the first, instead of the last level alone.
     pub fn with_levels(&mut self, levels: Option<Levels>) {
         self.levels = levels;
+    }
+
+    /// Simulates these TLBs, from every access.
+    pub fn with_tlbs(&mut self, tlbs: Option<Tlbs>) {
+        self.tlbs = tlbs;
     }
 
     /// Books what is missed on objects, too. `images` reads where those of files are.
@@ -224,7 +234,7 @@ impl Simulator {
     }
 
     fn hears_all(&self) -> bool {
-        self.distances.is_some() || self.sharing.is_some()
+        self.distances.is_some() || self.sharing.is_some() || self.tlbs.is_some()
     }
 
     /// Forked processes have nothing of what was found before they were created.
@@ -286,9 +296,10 @@ impl Sink for Simulator {
                 objects,
                 tallies: Vec::new(),
                 second: Vec::new(),
+                pages: Vec::new(),
                 rare: HashMap::new(),
                 seen: HashSet::new(),
-                every: all.then(|| Box::new(every::Every::new(self.distances, sharing, self.geometries))),
+                every: all.then(|| Box::new(every::Every::new(self.distances, sharing, self.geometries, self.tlbs))),
                 contexts: None,
             },
         );
@@ -329,6 +340,7 @@ impl Sink for Simulator {
         if self.anew {
             copy.tallies.fill(Tally::default());
             copy.second.fill(0);
+            copy.pages.fill([0; 2]);
             copy.rare.clear();
             copy.contexts.iter_mut().for_each(|contexts| contexts.forget());
             copy.objects.iter_mut().for_each(|objects| objects.forget());
@@ -416,11 +428,13 @@ impl Process {
         let p = self;
         let mut found = Vec::new();
         let second = p.second.iter().copied().chain(std::iter::repeat(0));
-        for ((site, Tally([l1, ll])), l2) in sites.all.iter().zip(&p.tallies).zip(second) {
-            if *l1 == 0 {
+        let pages = p.pages.iter().copied().chain(std::iter::repeat([0; 2]));
+        for (((site, Tally([l1, ll])), l2), pages) in sites.all.iter().zip(&p.tallies).zip(second).zip(pages) {
+            if *l1 == 0 && pages[0] == 0 {
                 continue;
             }
-            let c = misses(site.kind, [*l1, l2, *ll]);
+            let mut c = misses(site.kind, [*l1, l2, *ll]);
+            add_pages(site.kind, pages, &mut c);
             found.push(Finding { module: site.module as usize, addr: site.addr, context: 0, counts: c });
         }
         for (&site, &counts) in &p.rare {
@@ -539,24 +553,55 @@ fn look_ahead<'a>(tallies: &[Tally], asked: &impl Ask, sites: &Sites, records: &
     }
 }
 
+/// What a site's accesses are to caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Port {
+    Fetch,
+    Read,
+    Write,
+}
+
+impl Port {
+    /// That of a site whose record tells an access.
+    fn of(kind: SiteKind) -> Option<Self> {
+        match kind {
+            SiteKind::Fetch | SiteKind::Stretch { .. } => Some(Self::Fetch),
+            SiteKind::Write(_) | SiteKind::Sized { done: Done::Write } | SiteKind::Member { done: Done::Write, .. } => {
+                Some(Self::Write)
+            }
+            // Cachegrind books a modification as a read.
+            SiteKind::Read(_) | SiteKind::Modify(_) | SiteKind::Sized { .. } | SiteKind::Member { .. } => {
+                Some(Self::Read)
+            }
+            _ => None,
+        }
+    }
+}
+
 /// So many misses (mispredictions) of a site that is not a rare one.
 fn misses(kind: SiteKind, [l1, l2, ll]: [u64; 3]) -> EventCounts {
     let mut c = EventCounts::default();
-    match kind {
-        SiteKind::Fetch | SiteKind::Stretch { .. } => (c.i1mr, c.i2mr, c.ilmr) = (l1, l2, ll),
-        // Cachegrind books a modification as a read.
-        SiteKind::Write(_) | SiteKind::Sized { done: Done::Write } | SiteKind::Member { done: Done::Write, .. } => {
-            (c.d1mw, c.d2mw, c.dlmw) = (l1, l2, ll);
-        }
-        SiteKind::Read(_) | SiteKind::Modify(_) | SiteKind::Sized { .. } | SiteKind::Member { .. } => {
-            (c.d1mr, c.d2mr, c.dlmr) = (l1, l2, ll);
-        }
-        SiteKind::Conditional => c.bcm = l1,
-        SiteKind::Indirect => c.bim = l1,
+    match (Port::of(kind), kind) {
+        (Some(Port::Fetch), _) => (c.i1mr, c.i2mr, c.ilmr) = (l1, l2, ll),
+        (Some(Port::Write), _) => (c.d1mw, c.d2mw, c.dlmw) = (l1, l2, ll),
+        (Some(Port::Read), _) => (c.d1mr, c.d2mr, c.dlmr) = (l1, l2, ll),
+        (None, SiteKind::Conditional) => c.bcm = l1,
+        (None, SiteKind::Indirect) => c.bim = l1,
         _ => {}
     }
     c
 }
+
+/// Adds so many misses of first- and second-level TLBs of a site.
+fn add_pages(kind: SiteKind, pages: [u64; 2], c: &mut EventCounts) {
+    match Port::of(kind) {
+        Some(Port::Fetch) => [c.it1mr, c.it2mr] = pages,
+        Some(Port::Write) => [c.dt1mw, c.dt2mw] = pages,
+        Some(Port::Read) => [c.dt1mr, c.dt2mr] = pages,
+        None => {}
+    }
+}
+
 /// Adds the accesses of an instruction that are not known in advance.
 fn accesses(kind: SiteKind, record: &[u32], specials: &[Special], counts: &mut EventCounts) {
     match kind {

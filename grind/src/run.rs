@@ -228,7 +228,7 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         hot_after: options.hot_after,
         trace: simulation.trace(),
         // Records of every access know of no contexts.
-        contexts: options.tool == Tool::Cachegrind && simulation.distances.is_none() && simulation.sharing.is_none(),
+        contexts: options.tool == Tool::Cachegrind && !simulation.every && simulation.distances.is_none(),
         beside: options.beside,
         own_code: options.native_windows,
         programs_follow: options.trace_children,
@@ -296,6 +296,7 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
     let (mut simulator, findings) = simulator.unzip();
     if let Some(simulator) = &mut simulator {
         simulator.with_levels(simulation.levels);
+        simulator.with_tlbs(simulation.tlbs);
         simulator.find_distances(simulation.distances);
         simulator.find_sharing(simulation.sharing);
     }
