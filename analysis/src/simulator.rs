@@ -14,11 +14,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cg_format::mem::streams::Access;
 use cg_sim::beyond::{Answer, Ask, Request};
-use cg_sim::tlb::Tlbs;
+use cg_sim::tlb::{PAGE_BITS, Tlb, Tlbs};
 use cg_sim::{Beyond, Geometries, LastLevel, Levels};
 use grind_trace::every::Told;
 use grind_trace::operands;
-use grind_trace::{CONTEXT_SITE, Done, Sink, Site, SiteKind, SpaceId, Special, Target, object_words};
+use grind_trace::{
+    CONTEXT_SITE, Done, PAGE_MISSED, PAGE_WORDS, Sink, Site, SiteKind, SpaceId, Special, Target, object_words,
+};
 use grind_types::addr::GuestAddr;
 use grind_types::fault;
 use grind_types::own_memory;
@@ -151,6 +153,11 @@ struct Process {
     second: Vec<u64>,
     /// By site: misses of first- and second-level TLBs, if there are any.
     pages: Vec<[u64; 2]>,
+    /// What threads have of TLBs behind those that the program simulates by itself.
+    buffers: HashMap<Tid, Buffers>,
+    /// Those of the thread whose records are gone through.
+    running: Option<Buffers>,
+    tlbs: Option<Tlbs>,
     /// Of sites whose number of accesses is not known in advance.
     rare: HashMap<u32, EventCounts>,
     /// Threads that have recorded anything.
@@ -163,6 +170,24 @@ struct Process {
     contexts: Option<Box<contexts::Contexts>>,
 }
 
+/// What a thread has of TLBs behind those that the program simulates by itself.
+#[derive(Clone, Debug)]
+struct Buffers {
+    second: Option<Tlb>,
+    /// The access whose pages are being told has missed the second level.
+    missed: bool,
+}
+
+impl Buffers {
+    /// A page has missed a first level; `again`: after another one of the same access. How often more the access misses each level than
+    /// was told of it.
+    fn missed(&mut self, page: u64, again: bool) -> [u64; 2] {
+        let before = again && self.missed;
+        self.missed = before | self.second.as_mut().is_some_and(|second| second.misses(page));
+        [u64::from(!again), u64::from(self.missed && !before)]
+    }
+}
+
 /// See the module's description.
 #[derive(Debug)]
 pub struct Simulator {
@@ -170,6 +195,8 @@ pub struct Simulator {
     /// Beyond the first level, if that is more than their last level.
     levels: Option<Levels>,
     tlbs: Option<Tlbs>,
+    /// These are simulated from every access, and not by the program itself.
+    tlbs_of_every: bool,
     spaces: HashMap<SpaceId, Sites>,
     processes: HashMap<Pid, Process>,
     findings: Findings,
@@ -194,6 +221,7 @@ impl Simulator {
             geometries,
             levels: None,
             tlbs: None,
+            tlbs_of_every: false,
             spaces,
             processes,
             findings: findings.clone(),
@@ -211,9 +239,9 @@ impl Simulator {
         self.levels = levels;
     }
 
-    /// Simulates these TLBs, from every access.
-    pub fn with_tlbs(&mut self, tlbs: Option<Tlbs>) {
-        self.tlbs = tlbs;
+    /// Simulates these TLBs: from every access, or from what first levels have missed.
+    pub fn with_tlbs(&mut self, tlbs: Option<Tlbs>, of_every: bool) {
+        (self.tlbs, self.tlbs_of_every) = (tlbs, of_every && tlbs.is_some());
     }
 
     /// Books what is missed on objects, too. `images` reads where those of files are.
@@ -234,7 +262,7 @@ impl Simulator {
     }
 
     fn hears_all(&self) -> bool {
-        self.distances.is_some() || self.sharing.is_some() || self.tlbs.is_some()
+        self.distances.is_some() || self.sharing.is_some() || self.tlbs_of_every
     }
 
     /// Forked processes have nothing of what was found before they were created.
@@ -297,6 +325,9 @@ impl Sink for Simulator {
                 tallies: Vec::new(),
                 second: Vec::new(),
                 pages: Vec::new(),
+                buffers: HashMap::new(),
+                running: None,
+                tlbs: self.tlbs,
                 rare: HashMap::new(),
                 seen: HashSet::new(),
                 every: all.then(|| Box::new(every::Every::new(self.distances, sharing, self.geometries, self.tlbs))),
@@ -333,6 +364,8 @@ impl Sink for Simulator {
             contexts.forked(tid, first);
         }
         copy.objects.iter_mut().for_each(|objects| objects.forked(tid, first));
+        let buffers = copy.buffers.remove(&tid);
+        copy.buffers = buffers.map(|buffers| (first, buffers)).into_iter().collect();
         if let BeyondFirst::Deep(levels) = &mut copy.beyond {
             levels.forked(tid.0, first.0);
         }
@@ -364,6 +397,11 @@ impl Sink for Simulator {
         if words.first().is_some_and(|site| *site != CONTEXT_SITE) {
             p.seen.insert(tid);
         }
+        p.running = p.tlbs.map(|tlbs| {
+            p.pages.resize(sites.hot.len(), [0; 2]);
+            let new = || Buffers { second: tlbs.second.map(Tlb::new), missed: false };
+            p.buffers.remove(&tid).unwrap_or_else(new)
+        });
         let mut beyond = std::mem::take(&mut p.beyond);
         let rest = match &mut beyond {
             BeyondFirst::Nothing => p.go_through(sites, &mut Nobody, words),
@@ -374,6 +412,9 @@ impl Sink for Simulator {
                 p.go_through(sites, &mut **levels, words)
             }
         };
+        if let Some(buffers) = p.running.take() {
+            p.buffers.insert(tid, buffers);
+        }
         if let Some(rest) = rest {
             // Contexts have the caches from here on.
             p.contexts = Some(Box::new(contexts::Contexts::new(beyond, &p.seen)));
@@ -391,6 +432,7 @@ impl Sink for Simulator {
     fn thread_ended(&mut self, pid: Pid, tid: Tid) {
         if let Some(p) = self.processes.get_mut(&pid) {
             p.seen.remove(&tid);
+            p.buffers.remove(&tid);
             p.objects.iter_mut().for_each(|objects| objects.thread_ended(tid));
             p.every.iter_mut().for_each(|every| every.thread_ended(tid));
             if let Some(contexts) = &mut p.contexts {
@@ -448,6 +490,16 @@ impl Process {
         found
     }
 
+    /// A record of a page that a first-level TLB did not have. The words behind it.
+    fn page_missed<'w>(&mut self, record: &'w [u32]) -> Option<&'w [u32]> {
+        let (record, rest) = record.split_at_checked(PAGE_WORDS)?;
+        let line = operands::joined(record[2], record[3]);
+        let missed = self.running.as_mut()?.missed(line >> PAGE_BITS, line & 1 != 0);
+        let sums = self.pages.get_mut(record[1] as usize)?;
+        sums.iter_mut().zip(missed).for_each(|(sum, n)| *sum += n);
+        Some(rest)
+    }
+
     /// Goes through what a thread has recorded. Returns what is left where contexts begin.
     fn go_through<'w>(&mut self, sites: &Sites, asked: &mut impl Ask, words: &'w [u32]) -> Option<&'w [u32]> {
         let mut rest = words;
@@ -458,6 +510,10 @@ impl Process {
                 return Some(rest);
             }
             let Some(hot) = sites.hot.get(site as usize) else {
+                if site == PAGE_MISSED {
+                    rest = self.page_missed(rest)?;
+                    continue;
+                }
                 rest = self.objects.as_mut().and_then(|objects| objects.record(rest))?;
                 continue;
             };
@@ -532,7 +588,8 @@ fn missed_object(objects: &mut Objects, sites: &Sites, number: u32, addr: u64, s
 fn look_ahead<'a>(tallies: &[Tally], asked: &impl Ask, sites: &Sites, records: &'a [u32]) -> &'a [u32] {
     let Some((&site, operands)) = records.split_first() else { return records };
     let Some(hot) = sites.hot.get(site as usize) else {
-        return object_words(site).and_then(|words| records.get(words..)).unwrap_or_default();
+        let words = if site == PAGE_MISSED { Some(PAGE_WORDS) } else { object_words(site) };
+        return words.and_then(|words| records.get(words..)).unwrap_or_default();
     };
     own_memory::prefetch(std::ptr::from_ref(&tallies[site as usize]).addr());
     let line = |addr| {

@@ -19,7 +19,7 @@ use cg_sim::{Geometries, Geometry, Levels};
 use grind_analysis::callgrind::settings::CacheUse;
 use grind_analysis::counts::Events;
 use grind_objects::distances;
-use grind_trace::{EveryAccess, FirstLevel, TraceSettings};
+use grind_trace::{EveryAccess, FirstLevel, FirstTlb, FirstTlbs, TraceSettings};
 
 use crate::options::{Options, Tool};
 
@@ -191,8 +191,10 @@ impl Simulation {
         let callgrind = (options.tool == Tool::Callgrind).then_some(&options.callgrind);
         let uses = callgrind.is_some_and(|c| c.cache_use != CacheUse::No);
         // With a last level that is written back, writes reach it that hit the first one.
-        let told = simulation.distances.is_some() || simulation.sharing.is_some() || simulation.tlbs.is_some();
-        simulation.every = uses || callgrind.is_some_and(|c| c.simulate_wb) || told;
+        let told = simulation.distances.is_some() || simulation.sharing.is_some();
+        // The program simulates TLBs by itself, if they are of shapes that it has room for.
+        let alone = simulation.tlbs.is_some_and(|tlbs| simulated_alone(tlbs, &found.geometries).is_none());
+        simulation.every = uses || callgrind.is_some_and(|c| c.simulate_wb) || told || alone;
         simulation.uses = uses;
         let levels = options.levels.levels(options.caches, found.geometries.ll);
         levels.check().map_err(Impossible::Levels)?;
@@ -269,7 +271,6 @@ impl Simulation {
     /// What the engine has to record for it.
     #[must_use]
     pub fn trace(&self) -> TraceSettings {
-        let level = |g: Geometry, widest| FirstLevel { line: g.line(), sets: g.sets(), ways: g.assoc(), widest };
         let every =
             |g: Geometries| EveryAccess { code_line: g.i1.line(), data_line: g.d1.line(), widest: g.min_line() };
         // What hits need not be told if the program itself keeps how lines are used.
@@ -281,6 +282,7 @@ impl Simulation {
             widest: wanted.line,
         });
         TraceSettings {
+            tlbs: missing.zip(self.tlbs).and_then(|(caches, tlbs)| simulated_alone(tlbs, &caches)),
             fetches: missing.map(|g| level(g.i1, g.min_line())),
             accesses: missing.map(|g| level(g.d1, g.min_line())),
             every: self.caches.filter(|_| self.every && !kept).map(every).or(alone),
@@ -347,6 +349,19 @@ impl Simulation {
         }
         Some(lines)
     }
+}
+
+/// A first-level cache as the program simulates it.
+fn level(g: Geometry, widest: u32) -> FirstLevel {
+    FirstLevel { line: g.line(), sets: g.sets(), ways: g.assoc(), widest }
+}
+
+/// The first-level TLBs as the program simulates them, if it can; if not, it tells every access.
+fn simulated_alone(tlbs: Tlbs, caches: &Geometries) -> Option<FirstTlbs> {
+    let first = |shape: tlb::Shape| FirstTlb { sets: shape.sets(), ways: shape.ways() };
+    let tlbs = FirstTlbs { data: first(tlbs.data), code: first(tlbs.code) };
+    let [data, code] = [caches.d1, caches.i1].map(|cache| level(cache, caches.min_line()));
+    tlbs.fits(&data, &code).then_some(tlbs)
 }
 
 /// The lines at the end of the log: how often each event happened. `total` has one count for each of `events`.
