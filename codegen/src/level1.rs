@@ -388,6 +388,45 @@ mod tests {
         }
     }
 
+    /// With a TLB, lines are missed as without, and pages as the model says.
+    #[test]
+    fn pages_are_missed_when_the_model_does() {
+        let pages = |sets, ways| FirstTlb { sets, ways };
+        let tlbs = [pages(16, 4), pages(1, 1), pages(1, 6), pages(8, 1), pages(2, 3)];
+        for (shape, tlb) in SHAPES.into_iter().filter(|s| s.2 == 64).flat_map(|s| tlbs.map(|tlb| (s, tlb))) {
+            let (mut miss_path_asm, mut model, mut ll) = pair(shape);
+            let mut memory = Memory::default();
+            prepare(&mut memory, miss_path_asm.cache, true);
+            miss_path_asm = MissPathAsm::new(memory, miss_path_asm.cache, false).with_tlb(Some(tlb));
+            let shape_of_tlb = cg_sim::tlb::Shape::new(tlb.sets * tlb.ways, tlb.ways).expect("a shape");
+            let mut buffer = cg_sim::tlb::Tlb::new(shape_of_tlb);
+            let mut seed = 2_463_534_242u64;
+            let (mut missed, mut hits_of_lines) = (0, 0);
+            for round in 0..30_000 {
+                let base = [0, 0x40_0000, 0x7fff_f000_0000][random(&mut seed, 3) as usize];
+                // Some pages again and again, and others now and then; of each a few lines, which are not all in the same sets.
+                let page = random(&mut seed, if round % 7 == 0 { 200 } else { 30 });
+                let address = base + page * layout::PAGE + page * 7 % 62 * 64 + random(&mut seed, 190);
+                let size = 1 + random(&mut seed, shape.2.into());
+                let line = model.data(&mut ll, address, size as u32) != Served::L1;
+                let mut expected = Vec::new();
+                let first = address & !u64::from(shape.2 - 1);
+                for line in [first, (address + size - 1) & !u64::from(shape.2 - 1)] {
+                    if buffer.misses(line / layout::PAGE) {
+                        expected.push(line | u64::from(!expected.is_empty()));
+                    }
+                }
+                let got = miss_path_asm.access(address, size);
+                let what = format!("{shape:?}, {tlb:?}, round {round}: {size} at {address:#x}");
+                assert_eq!((got, &miss_path_asm.page_misses), (line, &expected), "{what}");
+                missed += expected.len();
+                hits_of_lines += usize::from(!line && !expected.is_empty());
+            }
+            assert!(missed > 500, "{shape:?}, {tlb:?}: {missed}");
+            assert!(shape.0 < 8192 || hits_of_lines > 30, "{shape:?}, {tlb:?}: {hits_of_lines}");
+        }
+    }
+
     /// What was evicted, with the number of its load as its owner.
     #[derive(Default)]
     struct Evicted {
