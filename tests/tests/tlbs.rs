@@ -149,6 +149,46 @@ fn threads_have_their_own() {
     }
 }
 
+/// Records of pages, and of who brings lines in, fill the trace buffer again and again, in the middle of each kind; nothing of the
+/// program's changes by it, above all not the registers that it has lent.
+#[test]
+fn full_buffers_change_nothing() {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let include = format!("-I{}", tools::workspace_root().join("include").display());
+    let text = "#include <stdio.h>\n#include \"cachegrind.h\"\n\
+        static volatile unsigned char a[64 << 20];\n\
+        __attribute__((noinline)) unsigned long walk(unsigned long n) {\n\
+        register unsigned long r8 asm(\"r8\") = 8, r9 asm(\"r9\") = 9, r10 asm(\"r10\") = 10, r11 asm(\"r11\") = 11; unsigned long sum = 0;\n\
+        for (unsigned long k = 0; k < n; k++) { asm volatile(\"\" : \"+r\"(r8), \"+r\"(r9), \"+r\"(r10), \"+r\"(r11));\n\
+        sum += a[k * 4099 * 64 % sizeof a] + (r8 != 8) + (r9 != 9) + (r10 != 10) + (r11 != 11);\n\
+        if (k * 2654435761UL >> 20 & 1) asm volatile(\"nop\"); } return sum; }\n\
+        int main(int c, char **v) { if (c > 1) CG_PUSH_CONTEXT(9); printf(\"%lu\\n\", walk(400000)); return 0; }\n";
+    let program = written(text, &[&include, "-static"], dir.path());
+    let walk = of_function(&["--cache-sim=yes", "--tlb-sim=yes"], &program, "walk", dir.path());
+    // Each is of another page than the last 64.
+    assert_eq!(walk["DT1mr"].abs_diff(400_000).min(2), walk["DT1mr"].abs_diff(400_000), "{walk:?}");
+    // (Mispredictions have records of one word, so that in the end each kind of record is the one that finds the buffer full.)
+    let job = |more: &[&str]| {
+        Job::new(
+            [&[program.display().to_string()][..], &more.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>()].concat(),
+            dir.path(),
+        )
+    };
+    for (options, more) in [(&["--tlb-sim=yes"][..], &[][..]), (&["--tlb-sim=yes"], &["x"]), (&[], &["x"])] {
+        let options = [&["--cache-sim=yes", "--branch-sim=yes"], options]
+            .concat()
+            .into_iter()
+            .map(str::to_owned)
+            .collect::<Vec<_>>();
+        let done = job(more).profiled(&[tools::under_test(), &options].concat());
+        assert!(done.outcome.status.success(), "{options:?}: {}", done.log);
+        assert_eq!(String::from_utf8_lossy(&done.outcome.stdout), "0\n", "{options:?}");
+    }
+}
+
 #[test]
 fn shapes_need_tlbs_and_tlbs_need_caches() {
     let dir = tempfile::tempdir().expect("a temporary folder");

@@ -185,16 +185,17 @@ fn hide(c: &mut Asm, of: Buffer) {
     );
 }
 
-/// Records that the page of line rax has been missed. Changes rcx and r8.
+/// Records that the page of line rax has been missed. Changes rcx and r14. (A record is written from a register that is the program's
+/// elsewhere, as where the buffer is full the engine changes that.)
 fn record_page(c: &mut Asm, site: impl Fn(&mut Asm, Gpr)) {
-    c.load_gs(R8, SlotWord::TracePos.at());
-    dynasm!(c; mov rcx, rax);
-    c.gs_op(0x0b, RCX, SlotWord::PageAgain.at()); // or
-    dynasm!(c; gs mov [r8 + 8], rcx);
-    site(c, RCX);
-    dynasm!(c; gs mov [r8 + 4], ecx; gs mov DWORD [r8], trace::PAGE_MISSED as i32);
-    c.lea_disp(R8, R8, 4 * trace::PAGE_WORDS as i32);
-    c.store_gs(SlotWord::TracePos.at(), R8);
+    c.load_gs(RCX, SlotWord::TracePos.at());
+    dynasm!(c; mov r14, rax);
+    c.gs_op(0x0b, R14, SlotWord::PageAgain.at()); // or
+    dynasm!(c; gs mov [rcx + 8], r14);
+    site(c, R14);
+    dynasm!(c; gs mov [rcx + 4], r14d; gs mov DWORD [rcx], trace::PAGE_MISSED as i32);
+    c.lea_disp(RCX, RCX, 4 * trace::PAGE_WORDS as i32);
+    c.store_gs(SlotWord::TracePos.at(), RCX);
     c.store_gs32_imm(SlotWord::PageAgain.at(), 1);
 }
 
