@@ -18,6 +18,7 @@ mod fetch;
 mod groups;
 mod pages;
 mod repeat;
+mod shown;
 mod uses;
 mod ways;
 
@@ -514,7 +515,7 @@ fn miss_path_of_each(c: &mut Asm, cache: FirstLevel, described: i32, kept: Kept,
     let placed = c.pos();
     show(c, of_line, CLOCK, true);
     if of_pages.is_some() {
-        pages::show(c);
+        shown::show(c);
     }
     if uses {
         c.gs_index32(0x89, RDX, RCX, layout::DATA_PLACES as u32);

@@ -30,7 +30,7 @@ fn of_function(
     dir: &Path,
 ) -> std::collections::BTreeMap<String, u64> {
     let options = options.iter().map(|o| (*o).to_owned());
-    let words = [&tools::under_test()[..], &options.collect::<Vec<_>>()].concat();
+    let words = [tools::under_test(), &options.collect::<Vec<_>>()].concat();
     let done = Job::new([program.display().to_string()], dir).profiled(&words);
     assert!(done.outcome.status.success(), "{}", done.log);
     // Checks that rows add up to the summary, too.

@@ -22,7 +22,7 @@ fn bit(entry: u64) -> u64 {
 
 /// The entries of the lines of a page whose bits these are.
 fn entries(tag: u64, mut shown: u64, cache: FirstLevel) -> impl Iterator<Item = u64> {
-    let first = entry_of(tag & !1, cache) / layout::DATA_ENTRY & !63;
+    let first = (entry_of(tag & !1, cache) / layout::DATA_ENTRY) & !63;
     std::iter::from_fn(move || {
         let bit = (shown != 0).then(|| u64::from(shown.trailing_zeros()))?;
         shown &= shown - 1;
@@ -47,7 +47,7 @@ pub(super) fn show(words: &mut impl Words, entry: u64, way: u64) {
 impl<W: Words> MissPathAsm<W> {
     /// Uses the page of a line that is not shown: its way. Misses are added to those of the access.
     pub(super) fn use_page(&mut self, tlb: FirstTlb, line: u64, time: u64) -> u64 {
-        let set = line / layout::PAGE & u64::from(tlb.sets - 1);
+        let set = (line / layout::PAGE) & u64::from(tlb.sets - 1);
         let ways = u64::from(tlb.ways);
         let of_set = (0..ways).map(|way| (set * ways + way) * layout::PAGE_WAY);
         let found = of_set.clone().find(|way| self.words.get(layout::DATA_PAGES + way) == tag(line));

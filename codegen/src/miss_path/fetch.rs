@@ -11,6 +11,7 @@ use super::pages::Buffer;
 use super::ways::earliest;
 use super::{
     CLOCK, R8, R10, R12, R13, R14, RAX, RBX, RCX, RDI, RDX, RSI, RSP, UNROLLED, pages, record_lines_replaced, saved,
+    shown,
 };
 use crate::stack::StackCode;
 
@@ -176,7 +177,7 @@ pub(crate) fn emit_fetch_miss_path_with_pages(c: &mut Asm, of: Buffer) {
         pages::use_page(c, of, |c, to| c.load32(to, RSP, FETCH_SITE));
         c.load32(RDX, RSP, FETCH_LINES[usize::from(second)] + 8); // rdx: a way of the set
         find_code_line(c, of.cache, line_bits);
-        pages::show_code(c, line_bits);
+        shown::show_code(c, line_bits);
         c.lea_disp(RCX, RSI, (layout::CODE_TIMES as u32).cast_signed());
         c.gs_index32(0x89, RCX, RBX, layout::LINES as u32);
         c.patch_here(present);
@@ -218,7 +219,7 @@ fn find_code_line(c: &mut Asm, cache: FirstLevel, line_bits: i8) {
     c.gs_index32(0x8b, R8, RCX, lines);
     c.op_reg(0x85, R8, R8);
     let not_shown = c.jcc_away(E);
-    pages::leave_code(c, line_bits);
+    shown::leave_code(c, line_bits);
     c.gs_store_imm32(RCX, lines, 0);
     c.patch_here(not_shown);
     c.gs_index(0x89, RBX, RSI, ways);

@@ -20,15 +20,12 @@ use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 use grind_trace::{self as trace, FirstLevel, FirstTlb};
 
+use super::shown::{LINES, SHOWN, TIME};
 use super::ways::{first_way, shown_line};
 use super::{R8, R12, R14, RCX, RDI};
 
-const TIME: i32 = 8;
-const SHOWN: i32 = 16;
 const WAY: i32 = layout::PAGE_WAY as i32;
 const PAGE_MASK: i32 = -(layout::PAGE as i32);
-/// Bits of a line's number that tell lines of a page apart.
-const LINES: i32 = 63;
 
 /// A TLB, and the cache of lines whose pages are in it.
 #[derive(Clone, Copy, Debug)]
@@ -198,65 +195,3 @@ fn record_page(c: &mut Asm, site: impl Fn(&mut Asm, Gpr)) {
     c.store_gs(SlotWord::TracePos.at(), RCX);
     c.store_gs32_imm(SlotWord::PageAgain.at(), 1);
 }
-
-/// The entry at `base` and `offset` shows its line no more: its page keeps when it was used last. Changes two registers and the flags.
-pub(super) fn leave(c: &mut Asm, base: Gpr, offset: u32, [way, other]: [Gpr; 2]) {
-    let (table, offset) = (layout::DATA_PAGES as i32, offset.cast_signed());
-    let (base, way, other) = (base.0, way.0, other.0);
-    dynasm!(c
-        ; gs mov Rd(way), [Rq(base) + offset + layout::DATA_PLACES as i32]
-        ; gs mov Rq(other), [Rq(base) + offset + layout::DATA_TIMES as i32]
-    );
-    later(c, table, Gpr(way), Gpr(other));
-    dynasm!(c; lea Rq(other), [Rq(base) + offset]; shr Rq(other), layout::DATA_ENTRY.trailing_zeros() as i8);
-    bit_of_number(c, Gpr(other));
-    dynasm!(c; gs btr QWORD [Rq(way) + table + SHOWN], Rq(other));
-}
-
-/// A page in `way` was used at `time`, if not later. Changes `time` and the flags.
-fn later(c: &mut Asm, table: i32, way: Gpr, time: Gpr) {
-    let at = (table + TIME) as u32;
-    c.gs_index(0x3b, time, way, at); // cmp
-    c.gs_cmov(BELOW, time, way, at);
-    c.gs_index(0x89, time, way, at);
-}
-
-/// From a line's number to its bit ([`layout::page_bit`]).
-fn bit_of_number(c: &mut Asm, number: Gpr) {
-    c.and_imm(number, LINES);
-}
-
-/// Entry rcx shows its line, whose page is in way rdi. Changes r8.
-pub(super) fn show(c: &mut Asm) {
-    c.gs_index32(0x89, RDI, RCX, layout::DATA_PLACES as u32);
-    dynasm!(c; mov r8, rcx; shr r8, layout::DATA_ENTRY.trailing_zeros() as i8);
-    bit_of_number(c, R8);
-    dynasm!(c; gs bts QWORD [rdi + layout::DATA_PAGES as i32 + SHOWN], r8);
-}
-
-/// The line of code in way rsi, which is shown, has to go: its page keeps when it was used last. Changes r8 and r10.
-pub(super) fn leave_code(c: &mut Asm, line_bits: i8) {
-    let table = layout::CODE_PAGES as i32;
-    dynasm!(c
-        ; gs mov r10, [rsi * 2 + layout::CODE_OWNERS as i32 + 8]
-        ; gs mov r8, [rsi + layout::CODE_TIMES as i32]
-    );
-    later(c, table, Gpr(10), R8);
-    dynasm!(c; gs mov r8, [rsi * 2 + layout::CODE_OWNERS as i32]; shr r8, line_bits);
-    bit_of_number(c, R8);
-    dynasm!(c; gs btr QWORD [r10 + table + SHOWN], r8);
-}
-
-/// The line of code rax in way rsi is shown, and its page is in way rdi. Changes r8.
-pub(super) fn show_code(c: &mut Asm, line_bits: i8) {
-    dynasm!(c
-        ; gs mov [rsi * 2 + layout::CODE_OWNERS as i32], rax
-        ; gs mov [rsi * 2 + layout::CODE_OWNERS as i32 + 8], rdi
-        ; mov r8, rax
-        ; shr r8, line_bits
-    );
-    bit_of_number(c, R8);
-    dynasm!(c; gs bts QWORD [rdi + layout::CODE_PAGES as i32 + SHOWN], r8);
-}
-
-const _: () = assert!(layout::DATA_TAGS == 0 && layout::DATA_TIMES == TIME as u64);

@@ -10,7 +10,7 @@ use grind_trace::FirstLevel;
 use grind_asm::Asm;
 use grind_asm::instructions::{BELOW, E, NE, NOT_SIGN, SHL, SHR};
 
-use super::{R8, R10, R14, RAX, RCX, RDI, RDX, UNROLLED, pages};
+use super::{R8, R10, R14, RAX, RCX, RDI, RDX, UNROLLED, shown};
 
 /// Where a line and its entry are.
 #[derive(Clone, Copy, Debug)]
@@ -161,7 +161,7 @@ pub(super) fn replace(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr, fr
     c.op_reg(0x85, place, place);
     let field = c.jcc_away(NOT_SIGN);
     if line.pages {
-        pages::leave(c, place, LINE_TAG, [time, least]);
+        shown::leave(c, place, LINE_TAG, [time, least]);
     }
     c.gs_store_imm(place, LINE_TAG, layout::NOTHING as i32);
     rare.push(Rare::NotShown { field, free: [line.free, place], back: c.pos() });
@@ -217,7 +217,7 @@ pub(super) fn rarely(c: &mut Asm, cache: FirstLevel, rare: Vec<Rare>) {
                 // set.)
                 let Line { free: way, other, .. } = line;
                 if line.pages {
-                    pages::leave(c, line.entry, 0, [way, other]);
+                    shown::leave(c, line.entry, 0, [way, other]);
                 }
                 c.gs_index(0x8b, other, line.entry, layout::DATA_TAGS as u32);
                 first_way(c, cache, Line { reg: other, negated: true, ..line }, way);
