@@ -10,10 +10,10 @@ use grind_types::addr::GuestAddr;
 use grind_types::{InstructionCount, StaticEvents};
 
 use crate::cycles::{self, Cycles};
-use cg_format::events::Caches;
+use cg_format::events::{self, Caches, Tlbs};
 
 /// How many events there are.
-pub const EVENTS: usize = 18;
+pub const EVENTS: usize = 24;
 
 /// The counts of one instruction. The names are those of the events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +35,12 @@ pub struct EventCounts {
     pub bcm: u64,
     pub bi: u64,
     pub bim: u64,
+    pub dt1mr: u64,
+    pub dt1mw: u64,
+    pub it1mr: u64,
+    pub dt2mr: u64,
+    pub dt2mw: u64,
+    pub it2mr: u64,
     pub oc_d1: u64,
     pub oc_ll: u64,
 }
@@ -42,18 +48,72 @@ pub struct EventCounts {
 impl EventCounts {
     /// Adds others, event by event.
     pub fn add(&mut self, other: &Self) {
-        let Self { ir, i1mr, i2mr, ilmr, dr, d1mr, d2mr, dlmr, dw, d1mw, d2mw, dlmw, bc, bcm, bi, bim, oc_d1, oc_ll } =
-            self;
-        let all = [ir, i1mr, i2mr, ilmr, dr, d1mr, d2mr, dlmr, dw, d1mw, d2mw, dlmw, bc, bcm, bi, bim, oc_d1, oc_ll];
+        let Self {
+            ir,
+            i1mr,
+            i2mr,
+            ilmr,
+            dr,
+            d1mr,
+            d2mr,
+            dlmr,
+            dw,
+            d1mw,
+            d2mw,
+            dlmw,
+            bc,
+            bcm,
+            bi,
+            bim,
+            dt1mr,
+            dt1mw,
+            it1mr,
+            dt2mr,
+            dt2mw,
+            it2mr,
+            oc_d1,
+            oc_ll,
+        } = self;
+        let all = [
+            ir, i1mr, i2mr, ilmr, dr, d1mr, d2mr, dlmr, dw, d1mw, d2mw, dlmw, bc, bcm, bi, bim, dt1mr, dt1mw, it1mr,
+            dt2mr, dt2mw, it2mr, oc_d1, oc_ll,
+        ];
         all.into_iter().zip(other.in_order()).for_each(|(sum, n)| *sum = sum.wrapping_add(n));
     }
 
     /// The counts in the order of a cachegrind profile.
     #[must_use]
     pub fn in_order(&self) -> [u64; EVENTS] {
-        let Self { ir, i1mr, i2mr, ilmr, dr, d1mr, d2mr, dlmr, dw, d1mw, d2mw, dlmw, bc, bcm, bi, bim, oc_d1, oc_ll } =
-            *self;
-        [ir, i1mr, i2mr, ilmr, dr, d1mr, d2mr, dlmr, dw, d1mw, d2mw, dlmw, bc, bcm, bi, bim, oc_d1, oc_ll]
+        let Self {
+            ir,
+            i1mr,
+            i2mr,
+            ilmr,
+            dr,
+            d1mr,
+            d2mr,
+            dlmr,
+            dw,
+            d1mw,
+            d2mw,
+            dlmw,
+            bc,
+            bcm,
+            bi,
+            bim,
+            dt1mr,
+            dt1mw,
+            it1mr,
+            dt2mr,
+            dt2mw,
+            it2mr,
+            oc_d1,
+            oc_ll,
+        } = *self;
+        [
+            ir, i1mr, i2mr, ilmr, dr, d1mr, d2mr, dlmr, dw, d1mw, d2mw, dlmw, bc, bcm, bi, bim, dt1mr, dt1mw, it1mr,
+            dt2mr, dt2mw, it2mr, oc_d1, oc_ll,
+        ]
     }
 }
 
@@ -64,6 +124,8 @@ pub struct Events {
     pub caches: Caches,
     /// Those of branches.
     pub branch: bool,
+    /// Those of TLBs.
+    pub tlbs: Tlbs,
     /// Those of contexts in the caches.
     pub contexts: bool,
 }
@@ -72,7 +134,8 @@ impl Events {
     /// How many they are.
     #[must_use]
     pub fn len(self) -> usize {
-        1 + self.simulated() + if self.branch { 4 } else { 0 } + if self.contexts { 2 } else { 0 }
+        let (branch, contexts) = (if self.branch { 4 } else { 0 }, if self.contexts { 2 } else { 0 });
+        1 + self.simulated() + branch + events::tlbs(self.tlbs).len() + contexts
     }
 
     fn simulated(self) -> usize {
@@ -103,7 +166,9 @@ impl Events {
             (three, 10..11),
             (any, 11..12),
             (self.branch, 12..16),
-            (self.contexts, 16..EVENTS),
+            (self.tlbs != Tlbs::None, 16..19),
+            (self.tlbs == Tlbs::Two, 19..22),
+            (self.contexts, 22..EVENTS),
         ];
         for (_, columns) in groups.into_iter().filter(|(wanted, _)| *wanted) {
             all[columns].iter().for_each(|&n| tell(n));
@@ -114,8 +179,9 @@ impl Events {
     #[must_use]
     pub fn names(self) -> Vec<&'static str> {
         use cg_format::events::{OC_D1, OC_LL, cachegrind};
+        let tlbs = events::tlbs(self.tlbs).iter().copied();
         let contexts = [OC_D1, OC_LL].into_iter().filter(|_| self.contexts);
-        cachegrind(self.caches, self.branch).into_iter().chain(contexts).map(|e| e.name).collect()
+        cachegrind(self.caches, self.branch).into_iter().chain(tlbs).chain(contexts).map(|e| e.name).collect()
     }
 }
 
@@ -300,6 +366,12 @@ mod tests {
             bim: 13,
             oc_d1: 14,
             oc_ll: 15,
+            dt1mr: 21,
+            dt1mw: 22,
+            it1mr: 23,
+            dt2mr: 24,
+            dt2mw: 25,
+            it2mr: 26,
             i2mr: 16,
             d2mr: 17,
             d2mw: 18,
@@ -321,7 +393,7 @@ mod tests {
                 &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13],
             ),
         ] {
-            let events = Events { caches, branch, contexts: false };
+            let events = Events { caches, branch, ..Events::default() };
             let none = Counts::default();
             let mut table = CountTable::new(events, &none);
             table.add(3, GuestAddr(4), &EventCounts::default());
@@ -331,9 +403,17 @@ mod tests {
             assert_eq!(table.singles().count(), 2);
         }
         let none = Counts::default();
-        let mut table = CountTable::new(Events { caches: Caches::Two, branch: false, contexts: true }, &none);
+        let mut table =
+            CountTable::new(Events { caches: Caches::Two, branch: false, tlbs: Tlbs::One, contexts: true }, &none);
         table.add(0, GuestAddr(0), &counts);
-        assert_eq!(table.events().names().join(" "), "Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw OcD1 OcLL");
-        assert_eq!(sums(&table, 0), [1, 2, 3, 4, 5, 6, 7, 8, 9, 14, 15]);
+        assert_eq!(
+            table.events().names().join(" "),
+            "Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw DT1mr DT1mw IT1mr OcD1 OcLL"
+        );
+        assert_eq!(sums(&table, 0), [1, 2, 3, 4, 5, 6, 7, 8, 9, 21, 22, 23, 14, 15]);
+        let mut table = CountTable::new(Events { tlbs: Tlbs::Two, ..Events::default() }, &none);
+        table.add(0, GuestAddr(0), &counts);
+        assert_eq!(table.events().names().join(" "), "Ir DT1mr DT1mw IT1mr DT2mr DT2mw IT2mr");
+        assert_eq!(sums(&table, 0), [1, 21, 22, 23, 24, 25, 26]);
     }
 }

@@ -14,10 +14,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cg_format::mem::streams::Access;
 use cg_sim::beyond::{Answer, Ask, Request};
+use cg_sim::tlb::{PAGE_BITS, Tlb, Tlbs};
 use cg_sim::{Beyond, Geometries, LastLevel, Levels};
 use grind_trace::every::Told;
 use grind_trace::operands;
-use grind_trace::{CONTEXT_SITE, Done, Sink, Site, SiteKind, SpaceId, Special, Target, object_words};
+use grind_trace::{
+    CONTEXT_SITE, Done, PAGE_MISSED, PAGE_WORDS, Sink, Site, SiteKind, SpaceId, Special, Target, object_words,
+};
 use grind_types::addr::GuestAddr;
 use grind_types::fault;
 use grind_types::own_memory;
@@ -148,6 +151,13 @@ struct Process {
     tallies: Vec<Tally>,
     /// By site: misses of second levels, if there are any.
     second: Vec<u64>,
+    /// By site: misses of first- and second-level TLBs, if there are any.
+    pages: Vec<[u64; 2]>,
+    /// What threads have of TLBs behind those that the program simulates by itself.
+    buffers: HashMap<Tid, Buffers>,
+    /// Those of the thread whose records are gone through.
+    running: Option<Buffers>,
+    tlbs: Option<Tlbs>,
     /// Of sites whose number of accesses is not known in advance.
     rare: HashMap<u32, EventCounts>,
     /// Threads that have recorded anything.
@@ -160,12 +170,33 @@ struct Process {
     contexts: Option<Box<contexts::Contexts>>,
 }
 
+/// What a thread has of TLBs behind those that the program simulates by itself.
+#[derive(Clone, Debug)]
+struct Buffers {
+    second: Option<Tlb>,
+    /// The access whose pages are being told has missed the second level.
+    missed: bool,
+}
+
+impl Buffers {
+    /// A page has missed a first level; `again`: after another one of the same access. How often more the access misses each level than
+    /// was told of it.
+    fn missed(&mut self, page: u64, again: bool) -> [u64; 2] {
+        let before = again && self.missed;
+        self.missed = before | self.second.as_mut().is_some_and(|second| second.misses(page));
+        [u64::from(!again), u64::from(self.missed && !before)]
+    }
+}
+
 /// See the module's description.
 #[derive(Debug)]
 pub struct Simulator {
     geometries: Option<Geometries>,
     /// Beyond the first level, if that is more than their last level.
     levels: Option<Levels>,
+    tlbs: Option<Tlbs>,
+    /// These are simulated from every access, and not by the program itself.
+    tlbs_of_every: bool,
     spaces: HashMap<SpaceId, Sites>,
     processes: HashMap<Pid, Process>,
     findings: Findings,
@@ -189,6 +220,8 @@ impl Simulator {
         let simulator = Self {
             geometries,
             levels: None,
+            tlbs: None,
+            tlbs_of_every: false,
             spaces,
             processes,
             findings: findings.clone(),
@@ -204,6 +237,11 @@ impl Simulator {
     /// Simulates these levels beyond the first, instead of the last level alone.
     pub fn with_levels(&mut self, levels: Option<Levels>) {
         self.levels = levels;
+    }
+
+    /// Simulates these TLBs: from every access, or from what first levels have missed.
+    pub fn with_tlbs(&mut self, tlbs: Option<Tlbs>, of_every: bool) {
+        (self.tlbs, self.tlbs_of_every) = (tlbs, of_every && tlbs.is_some());
     }
 
     /// Books what is missed on objects, too. `images` reads where those of files are.
@@ -224,7 +262,7 @@ impl Simulator {
     }
 
     fn hears_all(&self) -> bool {
-        self.distances.is_some() || self.sharing.is_some()
+        self.distances.is_some() || self.sharing.is_some() || self.tlbs_of_every
     }
 
     /// Forked processes have nothing of what was found before they were created.
@@ -286,9 +324,13 @@ impl Sink for Simulator {
                 objects,
                 tallies: Vec::new(),
                 second: Vec::new(),
+                pages: Vec::new(),
+                buffers: HashMap::new(),
+                running: None,
+                tlbs: self.tlbs,
                 rare: HashMap::new(),
                 seen: HashSet::new(),
-                every: all.then(|| Box::new(every::Every::new(self.distances, sharing, self.geometries))),
+                every: all.then(|| Box::new(every::Every::new(self.distances, sharing, self.geometries, self.tlbs))),
                 contexts: None,
             },
         );
@@ -322,6 +364,8 @@ impl Sink for Simulator {
             contexts.forked(tid, first);
         }
         copy.objects.iter_mut().for_each(|objects| objects.forked(tid, first));
+        let buffers = copy.buffers.remove(&tid);
+        copy.buffers = buffers.map(|buffers| (first, buffers)).into_iter().collect();
         if let BeyondFirst::Deep(levels) = &mut copy.beyond {
             levels.forked(tid.0, first.0);
         }
@@ -329,6 +373,7 @@ impl Sink for Simulator {
         if self.anew {
             copy.tallies.fill(Tally::default());
             copy.second.fill(0);
+            copy.pages.fill([0; 2]);
             copy.rare.clear();
             copy.contexts.iter_mut().for_each(|contexts| contexts.forget());
             copy.objects.iter_mut().for_each(|objects| objects.forget());
@@ -352,6 +397,11 @@ impl Sink for Simulator {
         if words.first().is_some_and(|site| *site != CONTEXT_SITE) {
             p.seen.insert(tid);
         }
+        p.running = p.tlbs.map(|tlbs| {
+            p.pages.resize(sites.hot.len(), [0; 2]);
+            let new = || Buffers { second: tlbs.second.map(Tlb::new), missed: false };
+            p.buffers.remove(&tid).unwrap_or_else(new)
+        });
         let mut beyond = std::mem::take(&mut p.beyond);
         let rest = match &mut beyond {
             BeyondFirst::Nothing => p.go_through(sites, &mut Nobody, words),
@@ -362,6 +412,9 @@ impl Sink for Simulator {
                 p.go_through(sites, &mut **levels, words)
             }
         };
+        if let Some(buffers) = p.running.take() {
+            p.buffers.insert(tid, buffers);
+        }
         if let Some(rest) = rest {
             // Contexts have the caches from here on.
             p.contexts = Some(Box::new(contexts::Contexts::new(beyond, &p.seen)));
@@ -379,6 +432,7 @@ impl Sink for Simulator {
     fn thread_ended(&mut self, pid: Pid, tid: Tid) {
         if let Some(p) = self.processes.get_mut(&pid) {
             p.seen.remove(&tid);
+            p.buffers.remove(&tid);
             p.objects.iter_mut().for_each(|objects| objects.thread_ended(tid));
             p.every.iter_mut().for_each(|every| every.thread_ended(tid));
             if let Some(contexts) = &mut p.contexts {
@@ -416,11 +470,13 @@ impl Process {
         let p = self;
         let mut found = Vec::new();
         let second = p.second.iter().copied().chain(std::iter::repeat(0));
-        for ((site, Tally([l1, ll])), l2) in sites.all.iter().zip(&p.tallies).zip(second) {
-            if *l1 == 0 {
+        let pages = p.pages.iter().copied().chain(std::iter::repeat([0; 2]));
+        for (((site, Tally([l1, ll])), l2), pages) in sites.all.iter().zip(&p.tallies).zip(second).zip(pages) {
+            if *l1 == 0 && pages[0] == 0 {
                 continue;
             }
-            let c = misses(site.kind, [*l1, l2, *ll]);
+            let mut c = misses(site.kind, [*l1, l2, *ll]);
+            add_pages(site.kind, pages, &mut c);
             found.push(Finding { module: site.module as usize, addr: site.addr, context: 0, counts: c });
         }
         for (&site, &counts) in &p.rare {
@@ -434,6 +490,16 @@ impl Process {
         found
     }
 
+    /// A record of a page that a first-level TLB did not have. The words behind it.
+    fn page_missed<'w>(&mut self, record: &'w [u32]) -> Option<&'w [u32]> {
+        let (record, rest) = record.split_at_checked(PAGE_WORDS)?;
+        let line = operands::joined(record[2], record[3]);
+        let missed = self.running.as_mut()?.missed(line >> PAGE_BITS, line & 1 != 0);
+        let sums = self.pages.get_mut(record[1] as usize)?;
+        sums.iter_mut().zip(missed).for_each(|(sum, n)| *sum += n);
+        Some(rest)
+    }
+
     /// Goes through what a thread has recorded. Returns what is left where contexts begin.
     fn go_through<'w>(&mut self, sites: &Sites, asked: &mut impl Ask, words: &'w [u32]) -> Option<&'w [u32]> {
         let mut rest = words;
@@ -444,6 +510,10 @@ impl Process {
                 return Some(rest);
             }
             let Some(hot) = sites.hot.get(site as usize) else {
+                if site == PAGE_MISSED {
+                    rest = self.page_missed(rest)?;
+                    continue;
+                }
                 rest = self.objects.as_mut().and_then(|objects| objects.record(rest))?;
                 continue;
             };
@@ -518,7 +588,8 @@ fn missed_object(objects: &mut Objects, sites: &Sites, number: u32, addr: u64, s
 fn look_ahead<'a>(tallies: &[Tally], asked: &impl Ask, sites: &Sites, records: &'a [u32]) -> &'a [u32] {
     let Some((&site, operands)) = records.split_first() else { return records };
     let Some(hot) = sites.hot.get(site as usize) else {
-        return object_words(site).and_then(|words| records.get(words..)).unwrap_or_default();
+        let words = if site == PAGE_MISSED { Some(PAGE_WORDS) } else { object_words(site) };
+        return words.and_then(|words| records.get(words..)).unwrap_or_default();
     };
     own_memory::prefetch(std::ptr::from_ref(&tallies[site as usize]).addr());
     let line = |addr| {
@@ -539,24 +610,55 @@ fn look_ahead<'a>(tallies: &[Tally], asked: &impl Ask, sites: &Sites, records: &
     }
 }
 
+/// What a site's accesses are to caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Port {
+    Fetch,
+    Read,
+    Write,
+}
+
+impl Port {
+    /// That of a site whose record tells an access.
+    fn of(kind: SiteKind) -> Option<Self> {
+        match kind {
+            SiteKind::Fetch | SiteKind::Stretch { .. } => Some(Self::Fetch),
+            SiteKind::Write(_) | SiteKind::Sized { done: Done::Write } | SiteKind::Member { done: Done::Write, .. } => {
+                Some(Self::Write)
+            }
+            // Cachegrind books a modification as a read.
+            SiteKind::Read(_) | SiteKind::Modify(_) | SiteKind::Sized { .. } | SiteKind::Member { .. } => {
+                Some(Self::Read)
+            }
+            _ => None,
+        }
+    }
+}
+
 /// So many misses (mispredictions) of a site that is not a rare one.
 fn misses(kind: SiteKind, [l1, l2, ll]: [u64; 3]) -> EventCounts {
     let mut c = EventCounts::default();
-    match kind {
-        SiteKind::Fetch | SiteKind::Stretch { .. } => (c.i1mr, c.i2mr, c.ilmr) = (l1, l2, ll),
-        // Cachegrind books a modification as a read.
-        SiteKind::Write(_) | SiteKind::Sized { done: Done::Write } | SiteKind::Member { done: Done::Write, .. } => {
-            (c.d1mw, c.d2mw, c.dlmw) = (l1, l2, ll);
-        }
-        SiteKind::Read(_) | SiteKind::Modify(_) | SiteKind::Sized { .. } | SiteKind::Member { .. } => {
-            (c.d1mr, c.d2mr, c.dlmr) = (l1, l2, ll);
-        }
-        SiteKind::Conditional => c.bcm = l1,
-        SiteKind::Indirect => c.bim = l1,
+    match (Port::of(kind), kind) {
+        (Some(Port::Fetch), _) => (c.i1mr, c.i2mr, c.ilmr) = (l1, l2, ll),
+        (Some(Port::Write), _) => (c.d1mw, c.d2mw, c.dlmw) = (l1, l2, ll),
+        (Some(Port::Read), _) => (c.d1mr, c.d2mr, c.dlmr) = (l1, l2, ll),
+        (None, SiteKind::Conditional) => c.bcm = l1,
+        (None, SiteKind::Indirect) => c.bim = l1,
         _ => {}
     }
     c
 }
+
+/// Adds so many misses of first- and second-level TLBs of a site.
+fn add_pages(kind: SiteKind, pages: [u64; 2], c: &mut EventCounts) {
+    match Port::of(kind) {
+        Some(Port::Fetch) => [c.it1mr, c.it2mr] = pages,
+        Some(Port::Write) => [c.dt1mw, c.dt2mw] = pages,
+        Some(Port::Read) => [c.dt1mr, c.dt2mr] = pages,
+        None => {}
+    }
+}
+
 /// Adds the accesses of an instruction that are not known in advance.
 fn accesses(kind: SiteKind, record: &[u32], specials: &[Special], counts: &mut EventCounts) {
     match kind {

@@ -90,6 +90,12 @@ impl Asm {
         self.memory(true, WIDE, &[0x0f, 0x40 | condition], reg.0, base, offset as i32);
     }
 
+    /// `btr qword gs:[base + offset], bit`: a bit below 64, if it is to be one of that word.
+    #[inline]
+    pub fn gs_reset_bit(&mut self, bit: Gpr, base: Gpr, offset: u32) {
+        self.memory(true, WIDE, &[0x0f, 0xb3], bit.0, base, offset as i32);
+    }
+
     /// `shlx` (`left`) or `shrx to, qword [rip + distance], by`: shifts a constant, keeping the flags. Returns the offset of the
     /// distance.
     pub fn shift_literal(&mut self, left: bool, to: Gpr, by: Gpr) -> usize {

@@ -56,6 +56,18 @@ events! {
     BI = "Bi", "indirect branches executed";
     /// Indirect branches mispredicted.
     BIM = "Bim", "indirect branches mispredicted";
+    /// First-level TLB misses of data reads.
+    DT1MR = "DT1mr", "first-level TLB misses of data reads";
+    /// First-level TLB misses of data writes.
+    DT1MW = "DT1mw", "first-level TLB misses of data writes";
+    /// First-level TLB misses of instruction fetches.
+    IT1MR = "IT1mr", "first-level TLB misses of instruction fetches";
+    /// Second-level TLB misses of data reads.
+    DT2MR = "DT2mr", "second-level TLB misses of data reads";
+    /// Second-level TLB misses of data writes.
+    DT2MW = "DT2mw", "second-level TLB misses of data writes";
+    /// Second-level TLB misses of instruction fetches.
+    IT2MR = "IT2mr", "second-level TLB misses of instruction fetches";
     /// Dirty last-level lines evicted by instruction fetches.
     ILDMR = "ILdmr", "dirty last-level lines evicted by instruction fetches";
     /// Dirty last-level lines evicted by data reads.
@@ -120,6 +132,29 @@ impl Caches {
     }
 }
 
+/// Which translation lookaside buffers are simulated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tlbs {
+    /// None.
+    #[default]
+    None,
+    /// First levels.
+    One,
+    /// A second level behind them, too.
+    Two,
+}
+
+/// The events of TLBs, in their order in a profile: behind those of caches and branches.
+#[must_use]
+pub fn tlbs(tlbs: Tlbs) -> &'static [Event] {
+    let all: &[Event] = &[DT1MR, DT1MW, IT1MR, DT2MR, DT2MW, IT2MR];
+    match tlbs {
+        Tlbs::None => &[],
+        Tlbs::One => &all[..3],
+        Tlbs::Two => all,
+    }
+}
+
 /// The events of a cachegrind profile, in the order of its `events:` line.
 #[must_use]
 pub fn cachegrind(caches: Caches, branch_sim: bool) -> Vec<Event> {
@@ -173,6 +208,9 @@ mod tests {
         assert_eq!(names(cachegrind(Caches::Three, false)), three);
         let three = "Ir Dr Dw I1mr D1mr D1mw I2mr D2mr D2mw ILmr DLmr DLmw Bc Bcm Bi Bim";
         assert_eq!(names(callgrind(Caches::Three, true)), three);
+        assert_eq!(names(tlbs(Tlbs::Two).to_vec()), "DT1mr DT1mw IT1mr DT2mr DT2mw IT2mr");
+        assert_eq!(names(tlbs(Tlbs::One).to_vec()), "DT1mr DT1mw IT1mr");
+        assert_eq!(names(tlbs(Tlbs::None).to_vec()), "");
         assert_eq!(names(cachegrind(Caches::Two, true)), "Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw Bc Bcm Bi Bim");
         assert_eq!(names(callgrind(Caches::Two, true)), "Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw Bc Bcm Bi Bim");
     }

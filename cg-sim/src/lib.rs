@@ -11,6 +11,7 @@
 //!   which bytes of the same lines;
 //! - [`predictor`]: mispredicted branches;
 //! - [`calltree`]: to which calls the costs of evicted lines belong;
+//! - [`tlb`]: which pages a thread has used last;
 //! - [`geometry`], [`host`], [`machine`]: the shapes of caches.
 //!
 //! State that belongs to a thread ([`Level1`], [`Predictor`]) is apart from the state that threads share ([`LastLevel`]), so
@@ -37,6 +38,7 @@ mod sets;
 pub mod sharing;
 mod slots;
 mod tags;
+pub mod tlb;
 pub mod usage;
 pub mod writeback;
 

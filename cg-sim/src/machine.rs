@@ -1,4 +1,4 @@
-//! Caches of known processors, by name, and where each of their numbers is from.
+//! Caches and TLBs of known processors, by name, and where each of their numbers is from.
 //!
 //! A field that no source gives says so, and is what is simulated without one. Nothing here is found out on the machine that
 //! this runs on; [`crate::host`] does that.
@@ -10,8 +10,9 @@ use crate::geometry::Geometry;
 use crate::host::Given;
 use crate::policy::{Policy, parse_shape};
 use crate::prefetch::Prefetch;
+use crate::tlb::{Shape, Tlbs};
 
-/// A processor's caches.
+/// A processor's caches and TLBs.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Machine {
     /// What it is called here.
@@ -22,6 +23,8 @@ pub struct Machine {
     caches: [(&'static str, &'static str); 4],
     /// What LL holds of L2, with the source.
     inclusion: (Inclusion, &'static str),
+    /// DTLB, ITLB and STLB, as their options have them, with the source of each.
+    tlbs: [(&'static str, &'static str); 3],
 }
 
 const SKYLAKE: &str = "table of the Core i7-6700K in AnandTech's article on AMD's Zen, 2016";
@@ -29,6 +32,20 @@ const UOPS: &str = "uops.info/cache.html, Core i5-1035G1";
 const SERVER: &str = "Intel Optimization Reference Manual, Skylake Server microarchitecture";
 const ZEN2: &str = "AMD Software Optimization Guide 56305 (family 17h, models 30h and later)";
 const ZEN3: &str = "AMD Software Optimization Guide 56665 (family 19h)";
+const SKYLAKE_TLBS: &str = "Intel Optimization Reference Manual (248966-045), table 2-15";
+const ICELAKE_STLB: &str = "Intel Optimization Reference Manual, Ice Lake Client microarchitecture";
+const ICELAKE_TLBS: &str = "Intel Optimization Reference Manual, Ice Lake Client microarchitecture (of reads)";
+
+/// Those of AMD's processors, of which the same is known.
+const ZEN_TLBS: [(&str, &str); 3] = [
+    ("64,64", "WikiChip, Zen 2: 64 pages, fully associative (Zen 3: assumed to be the same)"),
+    ("64,64", "7-cpu.com, Zen 2: 64 pages, fully associative (Zen 3: assumed to be the same)"),
+    (
+        "2048,16",
+        "WikiChip, Zen 2: 2048 pages, of data only (instructions have 512 of their own, which is not simulated); ways: not found, 16 \
+         is assumed",
+    ),
+];
 
 /// All, in the order in which they are listed.
 pub const MACHINES: &[Machine] = &[
@@ -48,6 +65,7 @@ pub const MACHINES: &[Machine] = &[
             ),
         ],
         inclusion: (Inclusion::Inclusive, "Intel Optimization Reference Manual, last level cache of client processors"),
+        tlbs: [("64,4", SKYLAKE_TLBS), ("128,8", SKYLAKE_TLBS), ("1536,12", SKYLAKE_TLBS)],
     },
     Machine {
         name: "skylake-server",
@@ -59,6 +77,7 @@ pub const MACHINES: &[Machine] = &[
             ("11534336,11,64", "sizes: as I1 (1.375 MiB for each of eight cores); policy: not found, lru is assumed"),
         ],
         inclusion: (Inclusion::None, "the same manual: not inclusive"),
+        tlbs: [("64,4", SKYLAKE_TLBS), ("128,8", SKYLAKE_TLBS), ("1536,12", SKYLAKE_TLBS)],
     },
     Machine {
         name: "icelake",
@@ -73,6 +92,7 @@ pub const MACHINES: &[Machine] = &[
             ),
         ],
         inclusion: (Inclusion::None, "not found, none is assumed"),
+        tlbs: [("64,4", ICELAKE_TLBS), ("128,8", "not found, Skylake's is assumed"), ("2048,16", ICELAKE_STLB)],
     },
     Machine {
         name: "zen2",
@@ -87,6 +107,7 @@ pub const MACHINES: &[Machine] = &[
             Inclusion::Exclusive,
             "the same guide: LL is filled with what leaves L2, and is mostly exclusive of it",
         ),
+        tlbs: ZEN_TLBS,
     },
     Machine {
         name: "zen3",
@@ -101,6 +122,7 @@ pub const MACHINES: &[Machine] = &[
             Inclusion::Exclusive,
             "the same guide: LL is filled with what leaves L2, and is mostly exclusive of it",
         ),
+        tlbs: ZEN_TLBS,
     },
 ];
 
@@ -122,6 +144,14 @@ impl Machine {
         Given { i1: Some(self.cache(0).0), d1: Some(self.cache(1).0), ll: Some(self.cache(3).0) }
     }
 
+    /// The TLBs.
+    #[must_use]
+    pub fn tlbs(&self) -> Tlbs {
+        // A test parses them all.
+        let of = |at: usize| Shape::parse(self.tlbs[at].0).expect("a machine's TLBs are well-formed");
+        Tlbs { data: of(0), code: of(1), second: Some(of(2)) }
+    }
+
     /// The levels beyond the first. How it loads what has not been asked for is not said here: there is no prefetcher.
     #[must_use]
     pub fn levels(&self) -> Levels {
@@ -140,7 +170,11 @@ impl fmt::Display for Machine {
                 f.write_str(" (its policy is not simulated: lru)")?;
             }
         }
-        write!(f, "\n    --inclusion={}\n        {}", self.inclusion.0, self.inclusion.1)
+        write!(f, "\n    --inclusion={}\n        {}", self.inclusion.0, self.inclusion.1)?;
+        for (name, (value, source)) in ["--DTLB", "--ITLB", "--STLB"].into_iter().zip(self.tlbs) {
+            write!(f, "\n    {name}={value}\n        {source}")?;
+        }
+        Ok(())
     }
 }
 
@@ -159,9 +193,11 @@ mod tests {
             assert_eq!(levels.check(), Ok(()));
             assert_eq!(given.ll, Some(levels.last.0));
             let sources = machine.caches.iter().map(|(_, source)| *source).chain([machine.inclusion.1]);
+            let sources = sources.chain(machine.tlbs.iter().map(|(_, source)| *source));
+            assert!(machine.tlbs().second.is_some());
             assert!(sources.into_iter().all(|source| source.len() > 10));
             let shown = machine.to_string();
-            assert_eq!(shown.lines().count(), 11, "{shown}");
+            assert_eq!(shown.lines().count(), 17, "{shown}");
         }
         assert_eq!(Machine::by_name("help"), None);
     }

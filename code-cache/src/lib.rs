@@ -619,6 +619,9 @@ impl CodeCache {
             if settings.keeps_uses() {
                 parts.push((layout::DATA_USES, ways));
             }
+            if settings.tlbs.is_some() {
+                parts.push((layout::DATA_PAGES, layout::CODE_OWNERS + 16 * layout::MOST_OWNED - layout::DATA_PAGES));
+            }
         }
         parts
     }

@@ -33,7 +33,8 @@ const SELDOM_TWO: u16 = 8;
 #[derive(Clone, Debug)]
 pub(super) enum Cold {
     /// An instruction whose line is not in the cache, or may not be.
-    Fetch { from: usize, back: usize, lines: Lines, site: u32 },
+    /// `at`: where the first of the lines is, if that matters.
+    Fetch { from: usize, back: usize, lines: Lines, site: u32, at: Option<u64> },
     /// A conditional branch that was mispredicted; `free` may be changed, flags may not.
     Mispredicted { from: usize, back: usize, site: u32, free: Gpr },
     /// A group of accesses of which the first or the last line is not known to the table. The registers and flags may be changed.
@@ -67,11 +68,11 @@ impl Emitter<'_> {
         for part in parts {
             let c = &mut self.out.code;
             match part {
-                Cold::Fetch { from, back, lines, site } => {
+                Cold::Fetch { from, back, lines, site, at: address } => {
                     // In one line of the processor's cache, if it fits: large programs execute this so seldom that it is
                     // not in the processor's cache, and so often that fetching it counts.
                     let (start, begin) = (c.here(), c.pos());
-                    c.miss_path_of_fetch(site, lines);
+                    c.miss_path_of_fetch(site, lines, address);
                     let field = c.jmp_away();
                     let (at, len) = (start % PROCESSOR_LINE, c.here() - start);
                     let gap = if at + len > PROCESSOR_LINE && len <= PROCESSOR_LINE { PROCESSOR_LINE - at } else { 0 };
@@ -126,12 +127,15 @@ impl Emitter<'_> {
         let Unsettled { place, offset, span, a, b, live, words } = group;
         let mut miss_path = Vec::new();
         let mut settled = Vec::new();
+        let several = described_members(&words).count() > 1;
         if self.tracer.settings.keeps_uses() {
             if let Some(shape) = Shape::of(&words).filter(|_| span > 1 && cache.line == 64) {
                 (miss_path, settled) = self.settle_uses(&shape, a, b, cache);
                 miss_path.into_iter().for_each(|field| self.out.code.patch_here(field));
             }
-        } else if span > SELDOM_TWO || described_members(&words).count() > 1 {
+        } else if several && self.orders_neighbours() {
+            // One after the other.
+        } else if span > SELDOM_TWO || several {
             if live {
                 self.access_address(&place, offset, a, b);
                 self.entry_of(a, b, cache);
@@ -147,7 +151,7 @@ impl Emitter<'_> {
             c.use_entry(b);
             settled.push(c.jmp_away());
             c.patch_here(next);
-            if described_members(&words).count() == 1 {
+            if !several && self.tracer.settings.tlbs.is_none() {
                 // A stream comes to a line that way.
                 settled.push(self.out.code.miss_path_of_second(a, b, &words));
             }

@@ -74,10 +74,13 @@ impl Emitter<'_> {
                 }
             }
         }
+        // Of two lines the first one; of one, that, which is the last one in any case.
+        let bits = self.tracer.settings.fetches.map_or(0, |f| f.line.trailing_zeros());
+        let at = self.tracer.settings.tlbs.map(|_| if n == 2 { first } else { last } << bits);
         // (Nothing is in registers that have been taken.)
         let back = self.out.code.pos();
         for &from in &waiting[..n] {
-            self.tracer.cold.push(Cold::Fetch { from, back, lines, site });
+            self.tracer.cold.push(Cold::Fetch { from, back, lines, site, at });
         }
         taken
     }

@@ -5,9 +5,11 @@
 
 use grind_layout::{self as layout, SlotWord};
 
-use grind_trace::{FirstLevel, LineReplaced};
+use grind_trace::{FirstLevel, FirstTlb, LineReplaced};
 
 use crate::miss_path::Repeat;
+
+mod pages;
 
 /// Where the state is: 64-bit words by their offset in a slot.
 pub trait Words {
@@ -72,11 +74,16 @@ fn hide(words: &mut impl Words, entry: u64, more: i64) {
 
 /// Makes an empty cache of what is all zeros: line 0 is in each way of the first set, as the model has it, and one of them shows.
 /// A cache that is none of that is left alone: a forked process goes on with its creator's.
-pub fn prepare(words: &mut impl Words, cache: FirstLevel) {
+/// `pages`: there is a TLB, in which page 0 is not, so none shows.
+pub fn prepare(words: &mut impl Words, cache: FirstLevel, pages: bool) {
     // More lines than there can ever be, so that line 0 is looked for as long as one is left: nobody keeps count of these.
     const HIDDEN: u64 = 1 << 62;
     if words.get(layout::DATA_PLACES) == 0 {
-        words.set(layout::DATA_WHERE, from_nowhere(layout::DATA_TAGS));
+        if pages {
+            words.set(layout::DATA_TAGS, layout::NOTHING);
+        } else {
+            words.set(layout::DATA_WHERE, from_nowhere(layout::DATA_TAGS));
+        }
         words.set(layout::DATA_PLACES, HIDDEN);
         let first_ways: Vec<u64> =
             (0..cache.groups()).map(|group| group * layout::GROUP * layout::GROUP_INDEX).collect();
@@ -110,6 +117,10 @@ pub struct MissPathAsm<W> {
     pub uses: bool,
     /// What is to be recorded of the last access's lines, if it is.
     pub replaced: Vec<LineReplaced>,
+    /// The TLB beside it, if there is one.
+    pub tlb: Option<FirstTlb>,
+    /// What is to be recorded of the last access's pages, before its miss ([`grind_trace::PAGE_MISSED`]).
+    pub page_misses: Vec<u64>,
 }
 
 /// The parts of a line of `line` bytes (32 or 64) that bytes touch, a bit each.
@@ -124,7 +135,14 @@ pub(crate) fn parts_of_bytes(bytes: u64, line: u32) -> u32 {
 impl<W: Words> MissPathAsm<W> {
     /// One of a cache with this state.
     pub fn new(words: W, cache: FirstLevel, uses: bool) -> Self {
-        Self { words, cache, touched: Vec::new(), uses, replaced: Vec::new() }
+        let (touched, replaced, page_misses) = (Vec::new(), Vec::new(), Vec::new());
+        Self { words, cache, touched, uses, replaced, tlb: None, page_misses }
+    }
+
+    /// With a TLB beside it.
+    #[must_use]
+    pub fn with_tlb(self, tlb: Option<FirstTlb>) -> Self {
+        Self { tlb, ..self }
     }
 
     /// See [`entry_of`].
@@ -150,6 +168,7 @@ impl<W: Words> MissPathAsm<W> {
             self.words.set(layout::DATA_TIMES + entry, time);
             return (self.words.get(layout::DATA_PLACES + entry) & PLACE, false);
         }
+        let page = self.tlb.map(|tlb| self.use_page(tlb, line, time));
         let cache = self.cache;
         let ways_for = |line: u64| {
             let set = line >> cache.line.trailing_zeros() & u64::from(cache.sets - 1);
@@ -175,6 +194,9 @@ impl<W: Words> MissPathAsm<W> {
             let other = ways_for(tag.wrapping_neg()).find(|way| place(*way) == from_nowhere(entry));
             debug_assert!(other.is_some(), "a line that is shown is in a way");
             if let Some(other) = other {
+                if page.is_some() {
+                    pages::leave(&mut self.words, entry);
+                }
                 stop_showing(&mut self.words, other, entry);
             }
         }
@@ -192,7 +214,11 @@ impl<W: Words> MissPathAsm<W> {
                 let way = of_set.fold(first, |least, w| if time_of(w) < time_of(least) { w } else { least });
                 let place = self.words.get(layout::DATA_WHERE + way);
                 if is_shown(place) {
-                    self.words.set(layout::NOWHERE.wrapping_add(place), layout::NOTHING);
+                    let shown = layout::NOWHERE.wrapping_add(place);
+                    if page.is_some() {
+                        pages::leave(&mut self.words, shown);
+                    }
+                    self.words.set(shown, layout::NOTHING);
                 } else if place != 0 {
                     let old = self.words.get(layout::DATA_WAYS + way);
                     hide(&mut self.words, entry_of(old.wrapping_neg(), self.cache), -1);
@@ -213,6 +239,9 @@ impl<W: Words> MissPathAsm<W> {
         if self.uses {
             self.words.set(layout::DATA_PLACES + entry, way | self.words.get(layout::DATA_PLACES + entry) & !PLACE);
         }
+        if let Some(page) = page {
+            pages::show(&mut self.words, entry, page);
+        }
         (way, found.is_none())
     }
 
@@ -232,6 +261,7 @@ impl<W: Words> MissPathAsm<W> {
     pub fn access(&mut self, address: u64, size: u64) -> bool {
         self.touched.clear();
         self.replaced.clear();
+        self.page_misses.clear();
         let clock = self.words.get(u64::from(SlotWord::Clock.at())).wrapping_add(2);
         self.words.set(u64::from(SlotWord::Clock.at()), clock);
         let line = |a: u64| a & !u64::from(self.cache.line - 1);
@@ -244,15 +274,14 @@ impl<W: Words> MissPathAsm<W> {
         if both { self.touch(last, clock, all >> (last.wrapping_sub(address) & 63), true) | missed } else { missed }
     }
 
-    /// What a repeated instruction has done: `before` and `after` are rcx, rsi and rdi. Calls `tell` with what there is to
-    /// record of an access: what has happened to its lines, those that were replaced, its address if it missed, and whether it
-    /// was at \[rdi\].
+    /// What a repeated instruction has done: `before` and `after` are rcx, rsi and rdi. Calls `tell` where there is
+    /// something to record of an access: with itself, the access's address if it missed, and whether it was at \[rdi\].
     pub fn repeat(
         &mut self,
         r: Repeat,
         before: [u64; 3],
         after: [u64; 3],
-        mut tell: impl FnMut(&[Touched], &[LineReplaced], Option<u64>, bool),
+        mut tell: impl FnMut(&Self, Option<u64>, bool),
     ) {
         let mask = if r.narrow { u64::from(u32::MAX) } else { u64::MAX };
         let [count, from, to] = before.map(|v| v & mask);
@@ -266,14 +295,14 @@ impl<W: Words> MissPathAsm<W> {
             for at_target in r.order() {
                 let address = if at_target { to } else { from };
                 let missed = self.access(address, size);
-                if missed || !self.touched.is_empty() {
-                    tell(&self.touched, &self.replaced, missed.then_some(address), at_target);
+                if missed || !self.touched.is_empty() || !self.page_misses.is_empty() {
+                    tell(self, missed.then_some(address), at_target);
                 }
             }
             left -= 1;
             from = from.wrapping_add(step) & mask;
             to = to.wrapping_add(step) & mask;
-            if self.uses || r.contends(self.cache) {
+            if self.uses || r.contends(self.cache, self.tlb) {
                 continue;
             }
             // Those that stay within the lines that the last one was in hit, and change nothing.
@@ -331,7 +360,7 @@ mod tests {
         let all = Geometries { i1: geometry, d1: geometry, ll: geometry };
         let cache = FirstLevel { line, sets: geometry.sets(), ways, widest: line };
         let mut memory = Memory::default();
-        prepare(&mut memory, cache);
+        prepare(&mut memory, cache, false);
         (MissPathAsm::new(memory, cache, false), Level1::new(&all), LastLevel::new(&all))
     }
 
@@ -356,6 +385,45 @@ mod tests {
                 missed += u64::from(expected);
             }
             assert!(missed > 1000);
+        }
+    }
+
+    /// With a TLB, lines are missed as without, and pages as the model says.
+    #[test]
+    fn pages_are_missed_when_the_model_does() {
+        let pages = |sets, ways| FirstTlb { sets, ways };
+        let tlbs = [pages(16, 4), pages(1, 1), pages(1, 6), pages(8, 1), pages(2, 3)];
+        for (shape, tlb) in SHAPES.into_iter().filter(|s| s.2 == 64).flat_map(|s| tlbs.map(|tlb| (s, tlb))) {
+            let (mut miss_path_asm, mut model, mut ll) = pair(shape);
+            let mut memory = Memory::default();
+            prepare(&mut memory, miss_path_asm.cache, true);
+            miss_path_asm = MissPathAsm::new(memory, miss_path_asm.cache, false).with_tlb(Some(tlb));
+            let shape_of_tlb = cg_sim::tlb::Shape::new(tlb.sets * tlb.ways, tlb.ways).expect("a shape");
+            let mut buffer = cg_sim::tlb::Tlb::new(shape_of_tlb);
+            let mut seed = 2_463_534_242u64;
+            let (mut missed, mut hits_of_lines) = (0, 0);
+            for round in 0..30_000 {
+                let base = [0, 0x40_0000, 0x7fff_f000_0000][random(&mut seed, 3) as usize];
+                // Some pages again and again, and others now and then; of each a few lines, which are not all in the same sets.
+                let page = random(&mut seed, if round % 7 == 0 { 200 } else { 30 });
+                let address = base + page * layout::PAGE + page * 7 % 62 * 64 + random(&mut seed, 190);
+                let size = 1 + random(&mut seed, shape.2.into());
+                let line = model.data(&mut ll, address, size as u32) != Served::L1;
+                let mut expected = Vec::new();
+                let first = address & !u64::from(shape.2 - 1);
+                for line in [first, (address + size - 1) & !u64::from(shape.2 - 1)] {
+                    if buffer.misses(line / layout::PAGE) {
+                        expected.push(line | u64::from(!expected.is_empty()));
+                    }
+                }
+                let got = miss_path_asm.access(address, size);
+                let what = format!("{shape:?}, {tlb:?}, round {round}: {size} at {address:#x}");
+                assert_eq!((got, &miss_path_asm.page_misses), (line, &expected), "{what}");
+                missed += expected.len();
+                hits_of_lines += usize::from(!line && !expected.is_empty());
+            }
+            assert!(missed > 500, "{shape:?}, {tlb:?}: {missed}");
+            assert!(shape.0 < 8192 || hits_of_lines > 30, "{shape:?}, {tlb:?}: {hits_of_lines}");
         }
     }
 
@@ -500,7 +568,7 @@ mod tests {
                 let moved = |used, start| if used { at(start, n) } else { start };
                 let after = [7, moved(r.source, from), moved(target != Target::Unused, to)];
                 let mut got = Vec::new();
-                miss_path_asm.repeat(r, [n + 7, from, to], after, |_, _, missed, at_target| {
+                miss_path_asm.repeat(r, [n + 7, from, to], after, |_, missed, at_target| {
                     got.extend(missed.map(|a| (a, at_target)))
                 });
                 assert_eq!(got, expected, "{shape:?}, round {round}: {r:?}");

@@ -16,7 +16,9 @@
 
 mod fetch;
 mod groups;
+mod pages;
 mod repeat;
+mod shown;
 mod uses;
 mod ways;
 
@@ -33,12 +35,13 @@ use super::stack;
 
 pub(super) use fetch::FetchCode;
 pub(crate) use fetch::emit_fetch_miss_path;
+use pages::Buffer;
 pub use repeat::Repeat;
 pub(super) use repeat::emit_repeat_miss_path;
 use uses::{record_line, record_lines_replaced, record_replaced, use_line};
 use ways::{
-    LINE, OWN, SECOND, difference, find_hidden, look_for_hidden, look_up, make_room, rarely, replace, show,
-    show_in_way, show_tag, use_shown,
+    LINE, LINE_OF_PAGE, OWN, SECOND, difference, find_hidden, look_for_hidden, look_up, make_room, rarely, replace,
+    show, show_in_way, show_tag, use_shown,
 };
 
 const RAX: Gpr = Gpr(0);
@@ -151,8 +154,20 @@ pub(crate) type Emit = Option<Box<dyn Fn(&mut Asm)>>;
 
 /// The miss paths: of accesses, of fetches, of the stack by frames, of second lines. `frames`: frames are told.
 pub fn all(settings: &TraceSettings, frames: bool) -> [Emit; 4] {
-    let uses = settings.keeps_uses();
-    let second = settings.accesses.filter(|_| !uses);
+    let (uses, tlbs) = (settings.keeps_uses(), settings.tlbs);
+    let second = settings.accesses.filter(|_| !uses && tlbs.is_none());
+    if let (Some(tlbs), Some(data), Some(code)) = (tlbs, settings.accesses, settings.fetches) {
+        let (of_data, of_code) = (
+            Buffer { shape: tlbs.data, cache: data, code: false },
+            Buffer { shape: tlbs.code, cache: code, code: true },
+        );
+        return [
+            Some(boxed(move |c| emit_access_miss_path_with_pages(c, of_data))),
+            Some(boxed(move |c| fetch::emit_fetch_miss_path_with_pages(c, of_code))),
+            None,
+            None,
+        ];
+    }
     [
         settings.accesses.map(|cache| boxed(move |c| emit_access_miss_path(c, cache, uses, frames))),
         settings.fetches.map(|cache| boxed(move |c| emit_fetch_miss_path(c, cache, uses, frames))),
@@ -191,7 +206,7 @@ pub(crate) fn emit_access_miss_path(c: &mut Asm, cache: FirstLevel, uses: bool, 
     c.store_gs(SlotWord::MissPathAddress.at(), RAX);
     if uses {
         save(c, ALL);
-        return miss_path_of_each(c, cache, MISS_PATH_DESCRIPTION, uses, frames);
+        return miss_path_of_each(c, cache, MISS_PATH_DESCRIPTION, Kept::Uses, frames);
     }
     let line = -(cache.line as i32);
     save(c, FEW);
@@ -211,7 +226,25 @@ pub(crate) fn emit_access_miss_path(c: &mut Asm, cache: FirstLevel, uses: bool, 
     miss_path_of_two_lines(c, cache, frames);
     c.patch_here(contexts);
     save(c, FEW.end..ALL.end);
-    miss_path_of_each(c, cache, MISS_PATH_DESCRIPTION, uses, frames);
+    miss_path_of_each(c, cache, MISS_PATH_DESCRIPTION, Kept::Lines, frames);
+}
+
+/// The same where TLBs are simulated, one access after the other.
+fn emit_access_miss_path_with_pages(c: &mut Asm, of: Buffer) {
+    c.store_gs(SlotWord::MissPathAddress.at(), RAX);
+    save(c, ALL);
+    miss_path_of_each(c, of.cache, MISS_PATH_DESCRIPTION, Kept::Pages(of), false);
+}
+
+/// What is kept beside lines and their times.
+#[derive(Clone, Copy, Debug)]
+enum Kept {
+    /// Nothing.
+    Lines,
+    /// How lines are used.
+    Uses,
+    /// Which pages they are of.
+    Pages(Buffer),
 }
 
 /// Takes along the miss path a group that lies in one line: only the first access can miss, and all that is kept of the others is when the last one
@@ -358,7 +391,7 @@ pub(crate) fn emit_second_miss_path(c: &mut Asm, cache: FirstLevel, frames: bool
     c.not(SECOND.reg);
     c.store_gs(SlotWord::MissPathAddress.at(), SECOND.reg);
     save(c, 0..USED.len());
-    miss_path_of_each(c, cache, SECOND_DESCRIPTION, false, frames);
+    miss_path_of_each(c, cache, SECOND_DESCRIPTION, Kept::Lines, frames);
 }
 
 /// Brings in line [`SECOND`] of a single access at the time that it is, which its entry does not show (rdx is its
@@ -435,13 +468,22 @@ fn record(c: &mut Asm, [address, place, free]: [Gpr; 3], what: Gpr, offset: i32)
 }
 
 /// Takes along the miss path the accesses of a group, one by one. `described`: what describes them, behind where the miss path returns to.
-fn miss_path_of_each(c: &mut Asm, cache: FirstLevel, described: i32, uses: bool, frames: bool) {
+fn miss_path_of_each(c: &mut Asm, cache: FirstLevel, described: i32, kept: Kept, frames: bool) {
+    let uses = matches!(kept, Kept::Uses);
+    let of_pages = match kept {
+        Kept::Pages(of) => Some(of),
+        _ => None,
+    };
+    let of_line = if of_pages.is_some() { LINE_OF_PAGE } else { LINE };
     let line = -(cache.line as i32);
     // rbx: what describes an access, r10: how many are left
     first_member(c, RBX, R10, described);
     let member = c.pos();
     c.increment(CLOCK);
     c.mov_imm(RSI, 0); // rsi: whether a line has been missed
+    if of_pages.is_some() {
+        c.store_gs32_imm(SlotWord::PageAgain.at(), 0);
+    }
     c.load_gs(R13, SlotWord::MissPathAddress.at());
     c.load32(RAX, RBX, OFFSET);
     c.op_reg(0x01, R13, RAX); // r13: the address
@@ -449,21 +491,32 @@ fn miss_path_of_each(c: &mut Asm, cache: FirstLevel, described: i32, uses: bool,
     c.and_imm(RAX, line); // rax: the line
     let touch = c.pos();
     let shown = look_up(c, cache, E);
-    let (hidden, missed) = look_for_hidden(c, cache, LINE, R12);
+    if let Some(of) = of_pages {
+        pages::use_page(c, of, |c, to| c.load32(to, RBX, SITE));
+        // Lines of the page that had to go are not shown any more.
+        c.entry(RCX, RAX, cache.line.trailing_zeros());
+        difference(c, of_line);
+    }
+    let (hidden, missed) = look_for_hidden(c, cache, of_line, R12);
     let mut rare = Vec::new();
-    make_room(c, cache, LINE, &mut rare);
-    replace(c, cache, LINE, R12, [R8, RSI], &mut rare);
+    make_room(c, cache, of_line, &mut rare);
+    replace(c, cache, of_line, R12, [R8, RSI], &mut rare);
     c.mov_imm(RSI, 1);
     if uses {
         record_replaced(c, cache);
     }
     // Who brought it in matters as soon as there are contexts.
-    c.cmp_gs_zero(SlotWord::ContextTime.at());
-    let no_contexts = c.jcc_away(E);
-    record_line(c, trace::LINE_LOADED);
-    c.patch_here(no_contexts);
+    if of_pages.is_none() {
+        c.cmp_gs_zero(SlotWord::ContextTime.at());
+        let no_contexts = c.jcc_away(E);
+        record_line(c, trace::LINE_LOADED);
+        c.patch_here(no_contexts);
+    }
     let placed = c.pos();
-    show(c, LINE, CLOCK, true);
+    show(c, of_line, CLOCK, true);
+    if of_pages.is_some() {
+        shown::show(c);
+    }
     if uses {
         c.gs_index32(0x89, RDX, RCX, layout::DATA_PLACES as u32);
     }
@@ -507,7 +560,11 @@ fn miss_path_of_each(c: &mut Asm, cache: FirstLevel, described: i32, uses: bool,
     }
     use_shown(c, CLOCK, used);
     c.patch_here(hidden);
-    find_hidden(c, cache, LINE, R12, missed, &mut rare);
+    find_hidden(c, cache, of_line, R12, missed, &mut rare);
+    if of_pages.is_some() {
+        c.jmp_back(placed);
+        return rarely(c, cache, rare);
+    }
     // Used the last time before the context changed?
     c.gs_index(0x8b, R8, RDX, OWN);
     c.load_gs(R14, SlotWord::ContextTime.at());

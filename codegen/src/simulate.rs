@@ -300,6 +300,11 @@ impl Emitter<'_> {
         true
     }
 
+    /// Whether it matters in which order a group's two lines are used, if they are of two pages.
+    pub(super) fn orders_neighbours(&self) -> bool {
+        self.tracer.settings.tlbs.is_some_and(|tlbs| tlbs.orders_neighbours())
+    }
+
     /// `keeping_flags`: rcx, if it may be changed and the flags may not.
     fn check_group(
         &mut self,
@@ -321,7 +326,8 @@ impl Emitter<'_> {
         }
         let place = group.members[0].access.place;
         let words = access_words(&members, group.span);
-        if keeping_flags.is_none() && !self.tracer.settings.keeps_uses() && group.is_wide() {
+        let both = !self.tracer.settings.keeps_uses() && !self.orders_neighbours();
+        if keeping_flags.is_none() && both && group.is_wide() {
             return self.check_both_lines(group, f, [a, b], words);
         }
         self.access_address(&place, group.from_first, a, b);

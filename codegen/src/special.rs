@@ -98,8 +98,9 @@ impl Emitter<'_> {
         }
         self.give_back(taken);
         if let Some(f) = self.tracer.settings.accesses {
-            let uses = self.tracer.settings.keeps_uses();
-            let again = emit_repeat_miss_path(&mut self.out.code, f, repeat, site, uses);
+            let settings = &self.tracer.settings;
+            let each = settings.keeps_uses() || repeat.contends(f, settings.tlbs.map(|tlbs| tlbs.data));
+            let again = emit_repeat_miss_path(&mut self.out.code, f, repeat, site, each);
             self.work.state_map.push((again, StateMapEntry::RepeatMissPath { site }));
         }
     }

@@ -509,6 +509,18 @@ fn a_second_line_finds_its_way_by_groups_of_four() {
 }
 
 #[test]
+fn where_tlbs_are_simulated_lines_are_shown_as_long_as_their_pages_are_there() {
+    let tlb = |sets, ways| grind_trace::FirstTlb { sets, ways };
+    let cache = FirstLevel { line: 64, ..SMALL };
+    let tlbs = Some(grind_trace::FirstTlbs { data: tlb(16, 4), code: tlb(4, 2) });
+    let settings = TraceSettings { fetches: Some(cache), accesses: Some(cache), tlbs, ..TraceSettings::default() };
+    let [access, fetch, stack, second] = super::miss_path::all(&settings, false);
+    assert!(stack.is_none() && second.is_none());
+    check_routine("access_miss_path_with_pages", access.expect("one"));
+    check_routine("fetch_miss_path_with_pages", fetch.expect("one"));
+}
+
+#[test]
 fn a_fetch_is_on_miss_path_by_what_is_on_its_stack() {
     check_routine("fetch_miss_path", |c| super::miss_path::emit_fetch_miss_path(c, SMALL, false, false));
 }

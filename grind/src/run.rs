@@ -228,8 +228,11 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         pairs_from: options.pairs_from,
         hot_after: options.hot_after,
         trace: simulation.trace(),
-        // Records of every access know of no contexts.
-        contexts: options.tool == Tool::Cachegrind && simulation.distances.is_none() && simulation.sharing.is_none(),
+        // Records of every access, and TLBs, know of no contexts.
+        contexts: options.tool == Tool::Cachegrind
+            && !simulation.every
+            && simulation.distances.is_none()
+            && simulation.tlbs.is_none(),
         beside: options.beside,
         own_code: options.native_windows,
         programs_follow: options.trace_children,
@@ -301,6 +304,7 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
     let (mut simulator, findings) = simulator.unzip();
     if let Some(simulator) = &mut simulator {
         simulator.with_levels(simulation.levels);
+        simulator.with_tlbs(simulation.tlbs, simulation.every);
         simulator.find_distances(simulation.distances);
         simulator.find_sharing(simulation.sharing);
     }

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use cg_format::events::Caches;
+use cg_format::events::{self, Caches};
 use cg_format::show::commas;
 use cg_sim::beyond::{Clash, Inclusion};
 use cg_sim::distance::Sample;
@@ -13,12 +13,13 @@ use cg_sim::host::{self, Unsupported};
 use cg_sim::policy::Policy;
 use cg_sim::prefetch::Prefetch;
 use cg_sim::sharing;
+use cg_sim::tlb::{self, Tlbs};
 use cg_sim::usage::{LinesDiffer, Usage};
 use cg_sim::{Geometries, Geometry, Levels};
 use grind_analysis::callgrind::settings::CacheUse;
 use grind_analysis::counts::Events;
 use grind_objects::distances;
-use grind_trace::{EveryAccess, FirstLevel, TraceSettings};
+use grind_trace::{EveryAccess, FirstLevel, FirstTlb, FirstTlbs, TraceSettings};
 
 use crate::options::{Options, Tool};
 
@@ -32,6 +33,8 @@ pub struct Simulation {
     pub caches: Option<Geometries>,
     /// The levels beyond the first, if they are more than the last level of these.
     pub levels: Option<Levels>,
+    /// The TLBs, if any are simulated.
+    pub tlbs: Option<Tlbs>,
     /// Whether branch prediction is simulated.
     pub branches: bool,
     /// Every access is told, and simulated by whoever follows the calls.
@@ -70,6 +73,8 @@ pub enum Impossible {
     Objects,
     /// There are no levels without caches; the option that asks for them.
     NoCaches(&'static str),
+    /// There are no shapes of TLBs that nobody simulates; the option that gives one.
+    NoTlbs(&'static str),
     /// Levels that make no sense together.
     Levels(Clash),
     /// A model that knows two levels only; the option that asks for it.
@@ -108,6 +113,7 @@ impl fmt::Display for Impossible {
             ),
             Self::Objects => write!(f, "--objects=yes tells where misses of simulated caches are: add --cache-sim=yes"),
             Self::NoCaches(option) => write!(f, "{option} is of simulated caches: add --cache-sim=yes"),
+            Self::NoTlbs(option) => write!(f, "{option} is of simulated TLBs: add --tlb-sim=yes"),
             Self::Levels(clash) => clash.fmt(f),
             Self::TwoLevels(option) => write!(
                 f,
@@ -155,10 +161,14 @@ impl Simulation {
         if !options.alloc_fns.is_empty() && !options.objects {
             return Err(Impossible::Allocators);
         }
+        if let (Some(option), false) = (options.tlbs.option(), options.tlbs.simulated) {
+            return Err(Impossible::NoTlbs(option));
+        }
         if !options.cache_sim {
             return match options.levels.option() {
                 _ if options.objects => Err(Impossible::Objects),
                 _ if options.sharing => Err(Impossible::Sharing),
+                _ if options.tlbs.simulated => Err(Impossible::NoCaches("--tlb-sim")),
                 Some(option) => Err(Impossible::NoCaches(option)),
                 None => Ok(simulation),
             };
@@ -177,11 +187,14 @@ impl Simulation {
             return Err(Impossible::SharedLines(line));
         }
         simulation.sharing = options.sharing.then_some(line);
+        simulation.tlbs = options.tlbs.tlbs(options.levels.machine);
         let callgrind = (options.tool == Tool::Callgrind).then_some(&options.callgrind);
         let uses = callgrind.is_some_and(|c| c.cache_use != CacheUse::No);
         // With a last level that is written back, writes reach it that hit the first one.
         let told = simulation.distances.is_some() || simulation.sharing.is_some();
-        simulation.every = uses || callgrind.is_some_and(|c| c.simulate_wb) || told;
+        // The program simulates TLBs by itself, if they are of shapes that it has room for.
+        let alone = simulation.tlbs.is_some_and(|tlbs| simulated_alone(tlbs, &found.geometries).is_none());
+        simulation.every = uses || callgrind.is_some_and(|c| c.simulate_wb) || told || alone;
         simulation.uses = uses;
         let levels = options.levels.levels(options.caches, found.geometries.ll);
         levels.check().map_err(Impossible::Levels)?;
@@ -223,7 +236,12 @@ impl Simulation {
     /// The events that it counts.
     #[must_use]
     pub fn events(&self) -> Events {
-        Events { caches: self.counted(), branch: self.branches, contexts: false }
+        let tlbs = match self.tlbs {
+            None => events::Tlbs::None,
+            Some(Tlbs { second: None, .. }) => events::Tlbs::One,
+            Some(_) => events::Tlbs::Two,
+        };
+        Events { caches: self.counted(), branch: self.branches, tlbs, contexts: false }
     }
 
     fn counted(&self) -> Caches {
@@ -243,10 +261,16 @@ impl Simulation {
         first.into_iter().chain(second).chain([("LL", ll, last)]).collect()
     }
 
+    /// The TLBs, by name.
+    fn buffers(&self) -> impl Iterator<Item = (&'static str, tlb::Shape)> {
+        let all =
+            self.tlbs.map(|Tlbs { data, code, second }| [("DTLB", Some(data)), ("ITLB", Some(code)), ("STLB", second)]);
+        all.into_iter().flatten().filter_map(|(name, shape)| Some((name, shape?)))
+    }
+
     /// What the engine has to record for it.
     #[must_use]
     pub fn trace(&self) -> TraceSettings {
-        let level = |g: Geometry, widest| FirstLevel { line: g.line(), sets: g.sets(), ways: g.assoc(), widest };
         let every =
             |g: Geometries| EveryAccess { code_line: g.i1.line(), data_line: g.d1.line(), widest: g.min_line() };
         // What hits need not be told if the program itself keeps how lines are used.
@@ -258,6 +282,7 @@ impl Simulation {
             widest: wanted.line,
         });
         TraceSettings {
+            tlbs: missing.zip(self.tlbs).and_then(|(caches, tlbs)| simulated_alone(tlbs, &caches)),
             fetches: missing.map(|g| level(g.i1, g.min_line())),
             accesses: missing.map(|g| level(g.d1, g.min_line())),
             every: self.caches.filter(|_| self.every && !kept).map(every).or(alone),
@@ -291,6 +316,7 @@ impl Simulation {
                 lines.push(line("Prefetcher:", prefetch.to_string()));
             }
         }
+        lines.extend(self.buffers().map(|(name, shape)| line(&format!("{name}:"), shape.to_string())));
         lines.into_iter().map(String::into_bytes).collect()
     }
 
@@ -318,8 +344,24 @@ impl Simulation {
                 lines.push_str(&format!(", {policy}"));
             }
         }
+        for (name, shape) in self.buffers() {
+            lines.push_str(&format!("\n  {name}: {shape}"));
+        }
         Some(lines)
     }
+}
+
+/// A first-level cache as the program simulates it.
+fn level(g: Geometry, widest: u32) -> FirstLevel {
+    FirstLevel { line: g.line(), sets: g.sets(), ways: g.assoc(), widest }
+}
+
+/// The first-level TLBs as the program simulates them, if it can; if not, it tells every access.
+fn simulated_alone(tlbs: Tlbs, caches: &Geometries) -> Option<FirstTlbs> {
+    let first = |shape: tlb::Shape| FirstTlb { sets: shape.sets(), ways: shape.ways() };
+    let tlbs = FirstTlbs { data: first(tlbs.data), code: first(tlbs.code) };
+    let [data, code] = [caches.d1, caches.i1].map(|cache| level(cache, caches.min_line()));
+    tlbs.fits(&data, &code).then_some(tlbs)
 }
 
 /// The lines at the end of the log: how often each event happened. `total` has one count for each of `events`.
@@ -394,6 +436,19 @@ pub fn summary(events: Events, total: &[i128]) -> String {
         let last = [(ilmr + dlmr + dlmw, ir + dr + dw), (ilmr + dlmr, ir + dr), (dlmw, dw)];
         say(format_args!("LL miss rate:  {}", rates(last, "  ")));
     }
+    if events.tlbs != events::Tlbs::None {
+        say(format_args!(""));
+        for (level, names) in [("1", ["DT1mr", "DT1mw", "IT1mr"]), ("2", ["DT2mr", "DT2mw", "IT2mr"])] {
+            if !events.names().contains(&names[0]) {
+                continue;
+            }
+            let [r, w, i] = names.map(of);
+            say(format_args!("T{level}i misses:    {}", plain(i)));
+            say(format_args!("T{level}d misses:    {}", parts(r, w, "rd  ", "wr")));
+            say(format_args!("T{level}i miss rate: {:l1$.2}%", percent(i, ir)));
+            say(format_args!("T{level}d miss rate: {}", rates([(r + w, dr + dw), (r, dr), (w, dw)], "  ")));
+        }
+    }
     if events.branch {
         // The reference shows one branch of a kind of which there was none.
         let (bc, bi) = (bc.max(1), bi.max(1));
@@ -424,7 +479,7 @@ mod tests {
         [0; 4]
     }
 
-    const ALL: Events = Events { caches: Caches::Two, branch: true, contexts: false };
+    const ALL: Events = Events { caches: Caches::Two, branch: true, tlbs: events::Tlbs::None, contexts: false };
 
     #[test]
     fn the_summary_is_the_references() {
@@ -453,21 +508,21 @@ mod tests {
         assert_eq!(summary(ALL, &total), expected);
         let branches = [&total[..1], &total[9..]].concat();
         assert_eq!(
-            summary(Events { caches: Caches::None, branch: true, contexts: false }, &branches),
+            summary(Events { caches: Caches::None, branch: true, ..Events::default() }, &branches),
             "I refs:        127,771\n\
              \n\
              Branches:       25,624  (25,345 cond + 279 ind)\n\
              Mispredicts:     3,312  ( 3,162 cond + 150 ind)\n\
              Mispred rate:     12.9% (  12.5%     + 53.8%   )"
         );
-        let caches = summary(Events { caches: Caches::Two, branch: false, contexts: false }, &total[..9]);
+        let caches = summary(Events { caches: Caches::Two, branch: false, ..Events::default() }, &total[..9]);
         assert_eq!(caches, expected.split("\n\nBranches").next().unwrap());
         assert_eq!(summary(Events::default(), &[1_234_567]), "I refs:        1,234,567");
     }
 
     #[test]
     fn a_second_level_stands_between_the_others() {
-        let events = Events { caches: Caches::Three, branch: false, contexts: false };
+        let events = Events { caches: Caches::Three, branch: false, ..Events::default() };
         // In the order of the profile.
         let total = [1000, 50, 20, 10, 400, 40, 20, 8, 100, 10, 5, 2].map(i128::from);
         let expected = "I refs:        1,000\n\
@@ -522,6 +577,43 @@ mod tests {
         let callgrind = |word| with(&["--tool=callgrind", "--L2=4096,4,64", word]);
         assert_eq!(callgrind("--simulate-wb=yes"), Err(Impossible::TwoLevels("--simulate-wb")));
         assert_eq!(callgrind("--simulate-hwpref=yes"), Err(Impossible::TwoLevels("--simulate-hwpref")));
+    }
+
+    #[test]
+    fn tlbs_are_described_and_summed_up() {
+        let with = |words: &[&str]| Simulation::with(&options(words), &unknown_processor, true);
+        assert_eq!(with(&["--cache-sim=yes", "--ITLB=4,2"]), Err(Impossible::NoTlbs("--ITLB")));
+        assert_eq!(with(&["--tlb-sim=yes"]), Err(Impossible::NoCaches("--tlb-sim")));
+        let s = with(&["--cache-sim=yes", "--tlb-sim=yes", "--STLB=8,8", "--DTLB=4,1"]).unwrap();
+        assert_eq!(s.events().tlbs, events::Tlbs::Two);
+        let text: Vec<String> = s.descriptions().into_iter().map(|d| String::from_utf8(d).unwrap()).collect();
+        assert_eq!(
+            text[3..],
+            [
+                "DTLB:             4 pages of 4096 B, direct-mapped",
+                "ITLB:             128 pages of 4096 B, 8-way associative",
+                "STLB:             8 pages of 4096 B, fully associative"
+            ]
+        );
+        assert!(s.configuration().unwrap().ends_with("\n  STLB: 8 pages of 4096 B, fully associative"));
+        let one = with(&["--cache-sim=yes", "--tlb-sim=yes"]).unwrap();
+        assert_eq!(one.events().tlbs, events::Tlbs::One);
+
+        let events = Events { caches: Caches::Two, tlbs: events::Tlbs::Two, ..Events::default() };
+        // Ir, I1mr, ILmr, Dr, D1mr, DLmr, Dw, D1mw, DLmw; DT1mr, DT1mw, IT1mr, and so on.
+        let total = [1000, 0, 0, 400, 0, 0, 100, 0, 0, 40, 10, 5, 4, 1, 2].map(i128::from);
+        let tlbs = "\n\nT1i misses:        5\n\
+            T1d misses:       50  ( 40 rd   +  10 wr)\n\
+            T1i miss rate:  0.50%\n\
+            T1d miss rate:  10.0% (10.0%     + 10.0%  )\n\
+            T2i misses:        2\n\
+            T2d misses:        5  (  4 rd   +   1 wr)\n\
+            T2i miss rate:  0.20%\n\
+            T2d miss rate:   1.0% (1.0%     + 1.0%  )";
+        let said = summary(events, &total);
+        assert!(said.ends_with(tlbs), "{said}");
+        let one = summary(Events { tlbs: events::Tlbs::One, ..events }, &total[..12]);
+        assert_eq!(one, said.split("\nT2i").next().unwrap());
     }
 
     #[test]

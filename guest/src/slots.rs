@@ -283,7 +283,7 @@ impl SlotPool {
     }
 
     /// The state of a thread's data cache, read as a whole.
-    pub fn data_cache(&self, id: SlotId, cache: FirstLevel, uses: bool) -> DataCache {
+    pub fn data_cache(&self, id: SlotId, cache: FirstLevel, uses: bool, pages: bool) -> DataCache {
         let ways = 2 * u64::from(cache.sets) * u64::from(cache.ways);
         let parts = [
             (u64::from(SlotWord::Clock.at()), 1),
@@ -292,7 +292,11 @@ impl SlotPool {
             (layout::DATA_OWN, ways),
             (layout::DATA_TAGS, layout::DATA_ENTRY * layout::DATA_ENTRIES / 8),
             (layout::DATA_PLACES, layout::DATA_ENTRY * layout::DATA_ENTRIES / 8),
-            (layout::DATA_USES, if uses { ways } else { 0 }),
+            match (uses, pages) {
+                (true, _) => (layout::DATA_USES, ways),
+                (false, true) => (layout::DATA_PAGES, layout::PAGE_WAY * layout::MOST_PAGES / 8),
+                (false, false) => (layout::DATA_USES, 0),
+            },
         ];
         DataCache(parts.map(|(at, n)| {
             let mut bytes = vec![0; n as usize * 8];
@@ -431,7 +435,7 @@ impl SlotPool {
 
     /// See [`level1::forget_lines`].
     pub fn forget_lines(&self, id: SlotId, cache: FirstLevel) {
-        let mut state = self.data_cache(id, cache, false);
+        let mut state = self.data_cache(id, cache, false, false);
         level1::forget_lines(&mut state, cache);
         self.set_data_cache(id, &state);
     }

@@ -111,6 +111,27 @@ pub const DATA_OWN: u64 = TRACE_BUFFER + TRACE_ALL;
 pub const DATA_USES: u64 = DATA_OWN + DATA_WAY * MAX_CACHE;
 /// Lines that a first-level data cache may have if their uses are kept.
 pub const MOST_USED: u64 = 1 << 14;
+/// Where TLBs are simulated: what is known of that of data, set by set, for each way [`PAGE_WAY`] bytes: its page's address, and one
+/// more (0: none); when the page was used last, but for lines that are shown; those lines, a bit each ([`page_bit`]). (How lines are used is
+/// not kept then.)
+pub const DATA_PAGES: u64 = DATA_USES;
+/// Bytes of a way of a TLB.
+pub const PAGE_WAY: u64 = 32;
+/// Pages that a first-level TLB may have.
+pub const MOST_PAGES: u64 = 1024;
+/// The same of that of code.
+pub const CODE_PAGES: u64 = DATA_PAGES + PAGE_WAY * MOST_PAGES;
+/// For each way of the code cache, at twice the distance as in [`CODE_WAYS`], the address of its line, and the way of that line's page in
+/// [`CODE_PAGES`].
+pub const CODE_OWNERS: u64 = CODE_PAGES + PAGE_WAY * MOST_PAGES;
+/// Lines that a first-level code cache may have beside a TLB.
+pub const MOST_OWNED: u64 = 1 << 12;
+/// Bytes of a page.
+pub const PAGE: u64 = 4096;
+/// The bit of a line, by its number, among those of its page that are shown.
+pub const fn page_bit(line_number: u64) -> u64 {
+    line_number & 63
+}
 /// Bytes of the trace buffer.
 pub const TRACE_ALL: u64 = TRACE_STRIDE * TRACE_SEGMENTS;
 
@@ -282,6 +303,10 @@ pub enum SlotWord {
     AllocatorResult = 1400,
     /// Where the interpreter keeps the address of the frame that the thread runs, as it was when one was entered last.
     FrameHolder = 1408,
+    /// 1: a page of the access that takes the miss path has been missed already.
+    PageAgain = 1416,
+    /// 1: a line of the fetch that takes the miss path has been missed.
+    LineMissed = 1424,
 }
 
 /// Offset from `gs` of what r11 points to in translated code: so that many slot words are a byte's offset away from it.
@@ -377,10 +402,10 @@ pub const THREAD_WORDS: usize = SlotWord::TracePos as usize;
 const _: () =
     assert!(CONTEXT_TABLE + 16 * CONTEXT_ENTRIES <= CONTEXT_STACK && CONTEXT_STACK + 8 * CONTEXT_DEPTH <= SLOT_SIZE);
 const _: () = assert!(SlotWord::Never.at() as u64 == NOWHERE + 8);
-const _: () =
-    assert!(SlotWord::FrameHolder.at() as u64 + 8 <= MISS_PATH_STACK - 64 * 8 && ALLOCATOR_PROBES <= 4096 / 8);
+const _: () = assert!(SlotWord::LineMissed.at() as u64 + 8 <= MISS_PATH_STACK - 64 * 8 && ALLOCATOR_PROBES <= 4096 / 8);
 const _: () = assert!(FRAME_CODE_ENTRIES <= PAIR_ENTRIES);
 const _: () = assert!(DATA_USES + DATA_WAY * MOST_USED <= CONTEXT_TABLE && TRACE_BUFFER.is_multiple_of(4096));
+const _: () = assert!(CODE_OWNERS + 16 * MOST_OWNED <= CONTEXT_TABLE);
 const _: () = assert!(COUNTERS + 8 * MAX_COUNTERS as u64 <= SLOT_SIZE && SLOT_SIZE < 1 << 31);
 const _: () = assert!(ACTIVE + 8 * MOST_FUNCTIONS as u64 <= SIMULATED && FRAMES_SIZE.is_multiple_of(4096));
 // The engine reads and writes these all at once.

@@ -107,6 +107,11 @@ _grind_options='--tool=cachegrind
 --prefetcher=stride
 --prefetcher=stream
 --machine=
+--tlb-sim=yes
+--tlb-sim=no
+--DTLB=
+--ITLB=
+--STLB=
 --command-line-only=yes
 --command-line-only=no
 --code-limit=

@@ -38,6 +38,8 @@ pub struct TraceSettings {
     pub accesses: Option<FirstLevel>,
     /// Every fetch and every data access, in place of those that miss: nothing of the caches is simulated by the engine then.
     pub every: Option<EveryAccess>,
+    /// First-level TLBs beside both caches: what misses them is told, too ([`PAGE_MISSED`]). Without uses, contexts and calls.
+    pub tlbs: Option<FirstTlbs>,
     /// Which line goes with each miss, and, if it was one of data, how it has been used: see [`LineReplaced`] and
     /// [`SiteKind::CodeLine`]. Only with both caches, whose lines have the same length, and of which that of data must be one
     /// that [`FirstLevel::keeps_uses`]; and with calls that are told.
@@ -144,6 +146,44 @@ impl TraceSettings {
     /// Whether data accesses are followed.
     pub fn data(&self) -> bool {
         self.accesses.is_some() || self.every.is_some()
+    }
+}
+
+/// A first-level TLB, which every thread has of its own, and which replaces the page used longest ago of a set. Nothing is in it at first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FirstTlb {
+    /// Sets: a power of two.
+    pub sets: u32,
+    /// Pages in a set.
+    pub ways: u32,
+}
+
+/// Those of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FirstTlbs {
+    /// That of data.
+    pub data: FirstTlb,
+    /// That of code.
+    pub code: FirstTlb,
+}
+
+impl FirstTlbs {
+    /// Whether emitted code can simulate them beside these caches of data and code: there is room for so many pages and lines, a page
+    /// has at most 64 lines, and the processor has BMI1.
+    #[must_use]
+    pub fn fits(&self, data: &FirstLevel, code: &FirstLevel) -> bool {
+        let few = |of: FirstTlb| u64::from(of.sets) * u64::from(of.ways) <= layout::MOST_PAGES;
+        few(self.data)
+            && few(self.code)
+            && [data.line, code.line].into_iter().all(|line| (64..=layout::PAGE as u32).contains(&line))
+            && u64::from(code.sets) * u64::from(code.ways) <= layout::MOST_OWNED
+            && std::arch::is_x86_feature_detected!("bmi1")
+    }
+
+    /// Whether in one set of pages of data it matters which of two pages next to each other is used last.
+    #[must_use]
+    pub fn orders_neighbours(&self) -> bool {
+        self.data.sets == 1
     }
 }
 
@@ -553,6 +593,13 @@ pub const LINE_REUSED: u32 = u32::MAX - 2;
 
 /// Words of a record of [`LINE_LOADED`] and [`LINE_REUSED`].
 pub const LINE_WORDS: usize = 4;
+
+/// In place of a site's number: an access, or a fetch, has missed a page in a first-level TLB. Operands: its site; then (two words) the
+/// address of its line, and 1 if another page of the same access has been missed before.
+pub const PAGE_MISSED: u32 = u32::MAX - 12;
+
+/// Words of a record of [`PAGE_MISSED`].
+pub const PAGE_WORDS: usize = 4;
 
 /// In place of a site's number: the thread calls an allocator, of calls within one another the outermost. Operands: which one
 /// ([`objects::Allocator::word`]); then, two words each, its first three arguments, where its return address lies, and that

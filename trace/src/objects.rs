@@ -9,7 +9,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::{CONTEXT_SITE, CONTEXT_WORDS, LINE_LOADED, LINE_REUSED, LINE_WORDS, object_words};
+use crate::{CONTEXT_SITE, CONTEXT_WORDS, LINE_LOADED, LINE_REUSED, LINE_WORDS, PAGE_MISSED, PAGE_WORDS, object_words};
 
 /// What a function does with blocks of memory, by its arguments. All return the address of a block, or 0, if nothing else is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,6 +212,7 @@ pub fn alone(records: &[u32], words_of: impl Fn(u32) -> Option<usize>) -> Vec<u3
         let words = about.or(match first {
             CONTEXT_SITE => Some(CONTEXT_WORDS),
             LINE_LOADED | LINE_REUSED => Some(LINE_WORDS),
+            PAGE_MISSED => Some(PAGE_WORDS),
             site => words_of(site),
         });
         let Some((record, behind)) = words.and_then(|n| rest.split_at_checked(n)) else { break };

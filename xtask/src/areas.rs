@@ -67,7 +67,7 @@ pub(crate) const AREAS: &[Area] = &[
             &["-p", "cg-sim", "-p", "grind-objects"],
             &["-p", "grind-engine", "--test", "simulation"],
             &["-p", "grind-tests", "--test", "cache_oracle", "--test", "dynamic_simulation", "--test", "objects"],
-            &["-p", "grind-tests", "--test", "levels", "--test", "distances", "--test", "sharing"],
+            &["-p", "grind-tests", "--test", "levels", "--test", "tlbs", "--test", "distances", "--test", "sharing"],
         ],
     ),
     area(

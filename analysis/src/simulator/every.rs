@@ -1,4 +1,4 @@
-//! Records of a run in which every access is told: stack distances of the data accesses of each thread, lines that threads share, and
+//! Records of a run in which every access is told: stack distances of the data accesses of each thread, lines that threads share, TLBs, and
 //! the first-level caches, which the program does not simulate by itself then.
 //!
 //! Each thread has caches and a stack of its own, so that what it counts does not depend on when others run. Invariants: accesses
@@ -10,6 +10,7 @@ use std::collections::HashMap;
 
 use cg_sim::beyond::{Answer, Ask, Request};
 use cg_sim::distance::{Histogram, LruStack, Sample};
+use cg_sim::tlb::{Missed, ThreadTlbs, Tlbs};
 use cg_sim::{Geometries, Level1, Port};
 use grind_trace::every::repeated::elements;
 use grind_trace::every::{Told, Touched, members};
@@ -63,6 +64,7 @@ impl Tallies {
 struct Thread {
     stack: LruStack,
     first: Option<Box<Level1>>,
+    tlbs: Option<Box<ThreadTlbs>>,
 }
 
 /// See the module's description.
@@ -71,6 +73,7 @@ pub(super) struct Every {
     distances: Option<Wanted>,
     sharing: Option<Box<Sharing>>,
     caches: Option<Geometries>,
+    tlbs: Option<Tlbs>,
     /// Bytes of the widest access.
     most: u16,
     line_bits: u32,
@@ -80,12 +83,17 @@ pub(super) struct Every {
 
 impl Every {
     /// Nothing has been accessed so far.
-    pub(super) fn new(distances: Option<Wanted>, sharing: Option<Sharing>, caches: Option<Geometries>) -> Self {
+    pub(super) fn new(
+        distances: Option<Wanted>,
+        sharing: Option<Sharing>,
+        caches: Option<Geometries>,
+        tlbs: Option<Tlbs>,
+    ) -> Self {
         let line = distances.map_or(0, |wanted| wanted.line);
         let most = caches.as_ref().map_or(line, Geometries::min_line).min(u32::from(u16::MAX)) as u16;
         let (threads, tallies) = (HashMap::new(), Tallies::default());
         let line_bits = line.max(1).trailing_zeros();
-        Self { distances, sharing: sharing.map(Box::new), caches, most, line_bits, threads, tallies }
+        Self { distances, sharing: sharing.map(Box::new), caches, tlbs, most, line_bits, threads, tallies }
     }
 
     /// Keeps only what a child has that thread `tid` has created.
@@ -140,8 +148,9 @@ impl Every {
 }
 
 impl Thread {
-    fn new(caches: Option<&Geometries>) -> Self {
-        Self { stack: LruStack::new(), first: caches.map(|caches| Box::new(Level1::new(caches))) }
+    fn new(caches: Option<&Geometries>, tlbs: Option<&Tlbs>) -> Self {
+        let first = caches.map(|caches| Box::new(Level1::new(caches)));
+        Self { stack: LruStack::new(), first, tlbs: tlbs.map(|tlbs| Box::new(ThreadTlbs::new(tlbs))) }
     }
 
     /// Uses the lines of an access. `None`: its first one is not looked at. An access to several is as far away as the farthest of
@@ -185,7 +194,9 @@ impl Thread {
 pub(super) fn records(p: &mut Process, sites: &Sites, tid: Tid, words: &[u32]) {
     let Some(mut every) = p.every.take() else { return };
     every.tallies.resize(sites.all.len());
-    let mut thread = every.threads.remove(&tid).unwrap_or_else(|| Thread::new(every.caches.as_ref()));
+    p.pages.resize(if every.tlbs.is_some() { sites.all.len() } else { 0 }, [0; 2]);
+    let mut thread =
+        every.threads.remove(&tid).unwrap_or_else(|| Thread::new(every.caches.as_ref(), every.tlbs.as_ref()));
     let mut beyond = std::mem::take(&mut p.beyond);
     let from = From { tid, words };
     match &mut beyond {
@@ -277,11 +288,12 @@ struct Seen<'a, A> {
 impl<A: Ask> Seen<'_, A> {
     #[inline(always)]
     fn fetch(&mut self, site: u32, len: u8) {
-        if let Some(first) = &mut self.thread.first {
-            let addr = self.sites.hot[site as usize].addr;
-            if first.misses(Port::Fetch, addr, len.into()) {
-                self.missed(site, addr, len.into(), false);
-            }
+        let addr = self.sites.hot[site as usize].addr;
+        self.look_up(Port::Fetch, site, addr, len.into());
+        if let Some(first) = &mut self.thread.first
+            && first.misses(Port::Fetch, addr, len.into())
+        {
+            self.missed(site, addr, len.into(), false);
         }
     }
 
@@ -301,10 +313,24 @@ impl<A: Ask> Seen<'_, A> {
             let objects = self.process.objects.as_deref_mut().map(|objects| (objects, &self.sites.images));
             sharing.touch(number, touched, at, objects);
         }
+        self.look_up(Port::Data, site, addr, size);
         if let Some(first) = &mut self.thread.first
             && first.misses(Port::Data, addr, size.into())
         {
             self.missed(site, addr, size, true);
+        }
+    }
+
+    /// Looks the pages of an access up in the TLBs, if there are any.
+    #[inline(always)]
+    fn look_up(&mut self, port: Port, site: u32, addr: u64, size: u16) {
+        if let Some(tlbs) = &mut self.thread.tlbs {
+            let Missed { first, second } = tlbs.access(port, addr, size.into());
+            if first {
+                let [one, two] = &mut self.process.pages[site as usize];
+                *one += 1;
+                *two += u64::from(second);
+            }
         }
     }
 

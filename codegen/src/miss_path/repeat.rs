@@ -5,7 +5,7 @@ use grind_asm::instructions::{BELOW, E, GREATER, NOT_SIGN, SHR, SIGN};
 
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
-use grind_trace::{FirstLevel, Target};
+use grind_trace::{FirstLevel, FirstTlb, Target};
 
 use super::{R8, RAX, RBX, RCX, RDI, RDX, RSI, access_words};
 use crate::miss_path::MissPathCode;
@@ -35,17 +35,18 @@ impl Repeat {
     }
 
     /// Whether two lines may contend for the only place of their set, so that every iteration counts.
-    pub(crate) fn contends(self, cache: FirstLevel) -> bool {
-        cache.ways == 1 && self.source && self.target != Target::Unused
+    /// The same of two pages, if there is a TLB.
+    pub(crate) fn contends(self, cache: FirstLevel, tlb: Option<FirstTlb>) -> bool {
+        (cache.ways == 1 || tlb.is_some_and(|tlb| tlb.ways == 1)) && self.source && self.target != Target::Unused
     }
 }
 
 /// Takes along the miss path what a repeated instruction has accessed, from the slot words with its registers before to its registers after.
-/// After an iteration, those that stay within the same lines all hit and change nothing, so they are skipped, unless uses of
-/// lines are kept. All registers
+/// After an iteration, those that stay within the same lines all hit and change nothing, so they are skipped, unless
+/// `each` is wanted. All registers
 /// and flags come back as they were. Returns where the loop begins: with rax iterations to go, by rcx bytes from rbx and rdx
 /// on.
-pub(crate) fn emit_repeat_miss_path(c: &mut Asm, cache: FirstLevel, repeat: Repeat, site: u32, uses: bool) -> usize {
+pub(crate) fn emit_repeat_miss_path(c: &mut Asm, cache: FirstLevel, repeat: Repeat, site: u32, each: bool) -> usize {
     const REGISTERS: [Gpr; 7] = [RAX, RCX, RDX, RBX, RSI, RDI, R8];
     let saves = layout::SAVES + 128;
     let flags = saves + 8 * REGISTERS.len() as u32;
@@ -88,7 +89,7 @@ pub(crate) fn emit_repeat_miss_path(c: &mut Asm, cache: FirstLevel, repeat: Repe
     c.op_reg(0x01, RBX, RCX);
     c.op_reg(0x01, RDX, RCX);
     narrow(c, &[RBX, RDX]);
-    if uses || repeat.contends(cache) {
+    if each {
         c.jmp_back(again);
     } else {
         c.mov_reg(RSI, RAX); // rsi: iterations to skip

@@ -12,14 +12,15 @@ use super::{LESS_ONE, R8, R12, R13, R14, RAX, RBX, RCX, RDX, SITE};
 
 /// Records that something has happened to line rax, because of the access that rbx describes. Changes r8 and r14.
 pub(super) fn record_line(c: &mut Asm, what: u32) {
-    c.load_gs(R8, SlotWord::TracePos.at());
-    c.load32(R14, RBX, SITE);
-    c.gs_base8_32(0x89, R14, R8, 12);
-    c.gs_base8(0x89, RAX, R8, 4);
-    c.mov_imm(R14, what.into());
-    c.gs_base8_32(0x89, R14, R8, 0);
-    c.lea_disp(R8, R8, 4 * trace::LINE_WORDS as i32);
-    c.store_gs(SlotWord::TracePos.at(), R8);
+    // (Where the buffer is full, the engine changes the register that leads there: it must be one that the program has, too.)
+    c.load_gs(R14, SlotWord::TracePos.at());
+    c.load32(R8, RBX, SITE);
+    c.gs_base8_32(0x89, R8, R14, 12);
+    c.gs_base8(0x89, RAX, R14, 4);
+    c.mov_imm(R8, what.into());
+    c.gs_base8_32(0x89, R8, R14, 0);
+    c.lea_disp(R14, R14, 4 * trace::LINE_WORDS as i32);
+    c.store_gs(SlotWord::TracePos.at(), R14);
 }
 
 /// Notes that line rax, in way rdx, is used by the access at r13 that rbx describes. Changes r8 and r14.

@@ -10,7 +10,7 @@ use grind_trace::FirstLevel;
 use grind_asm::Asm;
 use grind_asm::instructions::{BELOW, E, NE, NOT_SIGN, SHL, SHR};
 
-use super::{R8, R10, R14, RAX, RCX, RDI, RDX, UNROLLED};
+use super::{R8, R10, R14, RAX, RCX, RDI, RDX, UNROLLED, shown};
 
 /// Where a line and its entry are.
 #[derive(Clone, Copy, Debug)]
@@ -23,13 +23,18 @@ pub(super) struct Line {
     /// Registers that may be changed on the way.
     free: Gpr,
     other: Gpr,
+    /// TLBs are simulated: a line that is shown no more is no more one of its page's.
+    pages: bool,
 }
 
 /// In most miss paths.
-pub(super) const LINE: Line = Line { reg: RAX, negated: false, entry: RCX, free: R8, other: R14 };
+pub(super) const LINE: Line = Line { reg: RAX, negated: false, entry: RCX, free: R8, other: R14, pages: false };
+
+/// The same where TLBs are simulated.
+pub(super) const LINE_OF_PAGE: Line = Line { pages: true, ..LINE };
 
 /// In the miss path of a second line ([`Asm::miss_path_of_second`]).
-pub(super) const SECOND: Line = Line { reg: R8, negated: true, entry: R10, free: RDI, other: RCX };
+pub(super) const SECOND: Line = Line { reg: R8, negated: true, entry: R10, free: RDI, other: RCX, pages: false };
 
 /// What is rarely executed of a miss path, and stands behind it: the field of the jump that leads there, and where it goes on.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +80,7 @@ pub(super) fn look_for_hidden(c: &mut Asm, cache: FirstLevel, line: Line, first:
 }
 
 /// Into `first`: the first way of the line's set.
-fn first_way(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr) {
+pub(super) fn first_way(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr) {
     // The bits that choose the set are the lowest of those that choose the entry.
     let scale = if u64::from(cache.sets) <= layout::DATA_ENTRIES {
         c.mov_reg32(first, line.entry);
@@ -155,6 +160,9 @@ pub(super) fn replace(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr, fr
     c.gs_index(0x8b, place, RDX, layout::DATA_WHERE as u32);
     c.op_reg(0x85, place, place);
     let field = c.jcc_away(NOT_SIGN);
+    if line.pages {
+        shown::leave(c, place, LINE_TAG, [time, least]);
+    }
     c.gs_store_imm(place, LINE_TAG, layout::NOTHING as i32);
     rare.push(Rare::NotShown { field, free: [line.free, place], back: c.pos() });
 }
@@ -208,6 +216,9 @@ pub(super) fn rarely(c: &mut Asm, cache: FirstLevel, rare: Vec<Rare>) {
                 // The way that says that this entry shows its line. (Where there are more sets than entries, that is of another
                 // set.)
                 let Line { free: way, other, .. } = line;
+                if line.pages {
+                    shown::leave(c, line.entry, 0, [way, other]);
+                }
                 c.gs_index(0x8b, other, line.entry, layout::DATA_TAGS as u32);
                 first_way(c, cache, Line { reg: other, negated: true, ..line }, way);
                 c.lea_disp(other, line.entry, -(layout::NOWHERE as i32));
@@ -291,4 +302,9 @@ pub(super) fn earliest(
             c.cmov(BELOW, number, chosen);
         }
     }
+}
+
+/// A line that entry `entry` shows, whose tag is in `tag`.
+pub(super) fn shown_line(tag: Gpr, entry: Gpr) -> Line {
+    Line { reg: tag, negated: true, entry, ..LINE }
 }

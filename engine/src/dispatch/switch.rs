@@ -152,7 +152,8 @@ impl Dispatcher<'_> {
                 pool.clear_ranges(to, &code_cache.simulated_caches());
                 pool.start_clock(to);
                 if let Some(cache) = code_cache.trace.settings.accesses {
-                    level1::prepare(&mut pool.words(to), cache);
+                    let pages = code_cache.trace.settings.tlbs.is_some();
+                    level1::prepare(&mut pool.words(to), cache, pages);
                 }
             }
         }

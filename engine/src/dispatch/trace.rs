@@ -64,7 +64,7 @@ impl Dispatcher<'_> {
             pool.start_clock(slot);
         }
         if let Some(cache) = settings.accesses {
-            level1::prepare(&mut p.pool.borrow().words(slot), cache);
+            level1::prepare(&mut p.pool.borrow().words(slot), cache, settings.tlbs.is_some());
         }
         let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
         guard(&mut remote, gs);
@@ -215,13 +215,16 @@ impl Dispatcher<'_> {
         };
         let repeat = Repeat { size, source, target, target_first, narrow };
         let mut records = Vec::new();
-        let mut miss_path_asm = MissPathAsm::new(pool.borrow().data_cache(slot, cache, uses), cache, uses);
-        miss_path_asm.repeat(repeat, before, after, |touched, replaced, missed, at_target| {
+        let tlb = code_cache.borrow().trace.settings.tlbs.map(|tlbs| tlbs.data);
+        let state = pool.borrow().data_cache(slot, cache, uses, tlb.is_some());
+        let mut miss_path_asm = MissPathAsm::new(state, cache, uses).with_tlb(tlb);
+        miss_path_asm.repeat(repeat, before, after, |done, missed, at_target| {
             let site = site + 1 + u32::from(at_target);
-            records.extend(touched.iter().map(|t| of_line(t, site).to_vec()));
+            records.extend(done.touched.iter().map(|t| of_line(t, site).to_vec()));
+            records.extend(done.page_misses.iter().map(|page| of_page(*page, site).to_vec()));
             if let Some(address) = missed {
                 let [low, high] = halves(address);
-                records.extend(of_miss(site, replaced).unwrap_or_else(|| vec![vec![site, low, high]]));
+                records.extend(of_miss(site, &done.replaced).unwrap_or_else(|| vec![vec![site, low, high]]));
             }
         });
         pool.borrow().set_data_cache(slot, &miss_path_asm.words);
@@ -270,6 +273,7 @@ impl Dispatcher<'_> {
         if !off {
             self.total_accesses(tid, slot, [reads, touches.len() - reads].map(|n| n as u64));
         }
+        let tlb = code_cache.borrow().trace.settings.tlbs.map(|tlbs| tlbs.data);
         for touch in touches {
             let size = touch.size.min(cache.widest.into());
             let site = match touch.done {
@@ -277,13 +281,17 @@ impl Dispatcher<'_> {
                 Done::Write => site + 2,
                 Done::Modify => site + 3,
             };
-            let (missed, touched, replaced) = {
+            let (missed, touched, replaced, pages) = {
                 let pool = pool.borrow();
-                let mut miss_path_asm = MissPathAsm::new(pool.words(slot), cache, uses);
-                (miss_path_asm.access(touch.address, size), miss_path_asm.touched, miss_path_asm.replaced)
+                let mut miss_path_asm = MissPathAsm::new(pool.words(slot), cache, uses).with_tlb(tlb);
+                let missed = miss_path_asm.access(touch.address, size);
+                (missed, miss_path_asm.touched, miss_path_asm.replaced, miss_path_asm.page_misses)
             };
             for touched in &touched {
                 self.append(tid, slot, &of_line(touched, site));
+            }
+            for page in pages {
+                self.append(tid, slot, &of_page(page, site));
             }
             if missed {
                 let [low, high] = halves(touch.address);
@@ -303,7 +311,7 @@ impl Dispatcher<'_> {
         else {
             return;
         };
-        let miss_path_asm = MissPathAsm::new(p.pool.borrow().data_cache(slot, cache, true), cache, true);
+        let miss_path_asm = MissPathAsm::new(p.pool.borrow().data_cache(slot, cache, true, false), cache, true);
         let lines = u64::from(cache.sets) * u64::from(cache.ways);
         let used = (0..lines).map(|n| (n * layout::DATA_WAY, miss_path_asm.used(n * layout::DATA_WAY)));
         let words: Vec<u32> = used
@@ -497,6 +505,12 @@ impl Dispatcher<'_> {
 /// The constants of the branch predictor: twice a counter, and 1 if the branch is taken, to the next counter; then to 4, the
 /// bytes of a record, if that was predicted wrongly.
 const OUTCOMES: [u8; 16] = [0, 1, 0, 2, 1, 3, 2, 3, 0, 4, 0, 4, 4, 0, 4, 0];
+
+/// The record of a page that an access of `site` has missed.
+fn of_page(page: u64, site: u32) -> [u32; trace::PAGE_WORDS] {
+    let [low, high] = halves(page);
+    [trace::PAGE_MISSED, site, low, high]
+}
 
 /// A record of what has happened to a line because of an access of `site`.
 fn of_line(touched: &Touched, site: u32) -> [u32; trace::LINE_WORDS] {

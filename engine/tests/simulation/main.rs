@@ -180,6 +180,82 @@ fn levels_beyond_the_first_under_grind() {
     }
 }
 
+/// TLBs: usual ones and small ones; of one set, of one way, of odd numbers of ways; with and without a second level.
+const TLBS: [twin::Tlbs; 6] = [
+    ((64, 4), (128, 8), Some((1536, 12))),
+    ((4, 2), (2, 1), Some((8, 2))),
+    ((3, 3), (1, 1), None),
+    ((2, 1), (4, 4), Some((6, 3))),
+    ((1, 1), (2, 2), Some((4, 1))),
+    ((20, 20), (3, 3), None),
+];
+
+/// The options that ask for them.
+fn tlb_options((data, code, second): twin::Tlbs) -> Vec<String> {
+    let text = |name, (entries, ways): (u64, u64)| format!("--{name}={entries},{ways}");
+    let mut words = vec!["--tlb-sim=yes".to_owned(), text("DTLB", data), text("ITLB", code)];
+    words.extend(second.map(|second| text("STLB", second)));
+    words
+}
+
+/// Compares a program with its twin, with all TLBs and these caches.
+fn check_tlbs(what: &str, job: &Job<'_>, program: &std::path::Path, g: simulation::Geometry, wrong: &mut Vec<String>) {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let cases = TLBS.map(|tlbs| (g, tlbs));
+    let twins = twin::simulate_tlbs(program, dir.path(), &cases).unwrap_or_else(|e| panic!("{e:#}"));
+    for (tlbs, twin) in TLBS.into_iter().zip(&twins) {
+        let words = [tools::under_test(), &["--cache-sim=yes".into(), "--branch-sim=yes".into()]].concat();
+        let words = [words, g.options(), tlb_options(tlbs)].concat();
+        let done = job.profiled(&words);
+        assert!(done.outcome.status.success(), "{what} under {words:?}: {}", done.log);
+        let got = grind_tests::costs::Costs::parse(&done.raw[0].1).unwrap_or_else(|e| panic!("{e:#}"));
+        assert_eq!(got.events, twin.events, "{what} {words:?}");
+        let events: Vec<&str> = twin.events.iter().map(String::as_str).collect();
+        wrong.extend(twin.differences(&got, &events).into_iter().map(|d| format!("{what}, {g:?}, {tlbs:?}: {d}")));
+    }
+}
+
+/// TLBs of whole programs: every event of every line is that of the naive model, single-stepped.
+#[test]
+fn tlbs_under_grind() {
+    if !tools::have(&["addr2line"]) {
+        return;
+    }
+    let mut wrong = Vec::new();
+    for (n, name) in simulation::programs().iter().enumerate() {
+        let source = Source::open("cache", name);
+        if !source.runs_here() {
+            continue;
+        }
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let program = source.build(dir.path(), true);
+        let job = Job::new([program.display().to_string()], dir.path());
+        // Each with some caches: those of random programs are the usual ones.
+        let geometries = simulation::geometries(&source);
+        check_tlbs(name, &job, &program, geometries[n % geometries.len()], &mut wrong);
+    }
+    assert_none("TLBs", &wrong);
+}
+
+/// The same for random programs.
+#[test]
+fn tlbs_of_random_programs_under_grind() {
+    if !tools::have(&["addr2line", "gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let mut wrong = Vec::new();
+    for seed in seeds() {
+        let program = fuzz::build(seed, false, dir.path());
+        let job = Job::new([program.display().to_string()], dir.path());
+        check_tlbs(&format!("seed {seed}"), &job, &program, simulation::GEOMETRIES[0], &mut wrong);
+    }
+    if !wrong.is_empty() {
+        eprintln!("sources in {}", dir.keep().display());
+    }
+    assert_none("TLBs of random programs", &wrong);
+}
+
 macro_rules! programs {
     ($($name:ident)*) => {
         $(#[test] fn $name() { check(stringify!($name)); })*

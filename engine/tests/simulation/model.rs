@@ -1,4 +1,4 @@
-//! The caches and the branch predictor of the reference, as plainly as they can be said.
+//! The caches and the branch predictor of the reference, and TLBs, as plainly as they can be said.
 
 use cg_sim::beyond::{Answer, Ask as _, Beyond, Levels, Request};
 use grind_tests::simulation::{Cache, Geometry};
@@ -37,6 +37,42 @@ impl Level {
     }
 }
 
+/// TLBs of one thread: for each, its sets, and pages of a set, the one used last first.
+pub(crate) struct Pages {
+    first: [Vec<Vec<u64>>; 2],
+    second: Option<Vec<Vec<u64>>>,
+}
+
+impl Pages {
+    /// Entries and ways of those of data and code, and of the second level, if there is one.
+    #[allow(dead_code, reason = "each test uses its part")]
+    pub(crate) fn new(data: (u64, u64), code: (u64, u64), second: Option<(u64, u64)>) -> Self {
+        let of = |(entries, ways): (u64, u64)| vec![vec![u64::MAX; ways as usize]; (entries / ways) as usize];
+        Self { first: [of(data), of(code)], second: second.map(of) }
+    }
+
+    fn page_misses(sets: &mut [Vec<u64>], page: u64) -> bool {
+        let index = (page % sets.len() as u64) as usize;
+        let set = &mut sets[index];
+        let found = set.iter().position(|&p| p == page);
+        set.remove(found.unwrap_or(set.len() - 1));
+        set.insert(0, page);
+        found.is_none()
+    }
+
+    /// Whether an access misses a page in the first level, and, of those pages, in the second one.
+    fn misses(&mut self, code: bool, address: u64, size: u64) -> [bool; 2] {
+        let mut missed = [false; 2];
+        for page in address / 4096..=(address + size - 1) / 4096 {
+            if Self::page_misses(&mut self.first[usize::from(code)], page) {
+                missed[0] = true;
+                missed[1] |= self.second.as_mut().is_some_and(|second| Self::page_misses(second, page));
+            }
+        }
+        missed
+    }
+}
+
 /// All caches of one thread.
 pub(crate) struct Caches {
     i1: Level,
@@ -44,6 +80,7 @@ pub(crate) struct Caches {
     ll: Level,
     /// What is asked instead of `ll`, if there is more than that.
     beyond: Option<Beyond>,
+    pages: Option<Pages>,
     smallest: u64,
 }
 
@@ -53,18 +90,26 @@ pub(crate) struct Misses {
     pub(crate) l1: u64,
     pub(crate) l2: u64,
     pub(crate) ll: u64,
+    /// TLBs.
+    pub(crate) pages: [u64; 2],
 }
 
 impl Caches {
     pub(crate) fn new(g: &Geometry) -> Self {
         let (i1, d1, ll) = (Level::new(g.i1), Level::new(g.d1), Level::new(g.ll));
-        Caches { i1, d1, ll, beyond: None, smallest: g.smallest_line() }
+        Caches { i1, d1, ll, beyond: None, pages: None, smallest: g.smallest_line() }
     }
 
     /// With levels that have automata of their own for twins: here it matters what they are asked for, and in which order.
     #[allow(dead_code, reason = "each test uses its part")]
     pub(crate) fn with_levels(self, levels: &Levels) -> Self {
         Caches { beyond: Some(Beyond::new(levels)), ..self }
+    }
+
+    /// With TLBs beside them.
+    #[allow(dead_code, reason = "each test uses its part")]
+    pub(crate) fn with_pages(self, pages: Pages) -> Self {
+        Caches { pages: Some(pages), ..self }
     }
 
     fn beyond(&mut self, l1: bool, request: Request) -> Misses {
@@ -78,7 +123,9 @@ impl Caches {
                 }
             }
         }
-        Misses { l1: l1.into(), l2: l2.into(), ll: ll.into() }
+        let (addr, size) = (request.addr, request.size.into());
+        let pages = self.pages.as_mut().map(|pages| pages.misses(!request.data, addr, size)).unwrap_or_default();
+        Misses { l1: l1.into(), l2: l2.into(), ll: ll.into(), pages: pages.map(u64::from) }
     }
 
     pub(crate) fn fetch(&mut self, address: u64, size: u64) -> Misses {

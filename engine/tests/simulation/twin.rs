@@ -13,27 +13,49 @@ use grind_tests::step::{self, Visitor};
 use nix::libc::{self, user_regs_struct};
 use nix::unistd::Pid;
 
-use crate::model::{Caches, Misses, Predictors};
+use crate::model::{Caches, Misses, Pages, Predictors};
 
-/// [`EVENTS`] where there is a second level.
-pub(crate) const THREE: [&str; 16] = [
+/// All that is counted, of which [`EVENTS`] are a part.
+pub(crate) const ALL: [&str; 22] = [
     "Ir", "I1mr", "I2mr", "ILmr", "Dr", "D1mr", "D2mr", "DLmr", "Dw", "D1mw", "D2mw", "DLmw", "Bc", "Bcm", "Bi", "Bim",
+    "DT1mr", "DT1mw", "IT1mr", "DT2mr", "DT2mw", "IT2mr",
 ];
+
+/// Whether an event is there with a second level of caches, or with so many levels of TLBs.
+fn counted(event: &str, three: bool, tlbs: usize) -> bool {
+    EVENTS.contains(&event)
+        || three && event[1..].starts_with("2m")
+        || tlbs > 0 && event[1..].starts_with("T1")
+        || tlbs > 1 && event[1..].starts_with("T2")
+}
 
 /// Simulates `program` with each geometry in one go.
 pub(crate) fn simulate(program: &Path, dir: &Path, geometries: &[Geometry]) -> Result<Vec<Costs>> {
-    let caches = geometries.iter().map(|g| (Caches::new(g), false));
+    let caches = geometries.iter().map(|g| (Caches::new(g), false, 0));
     simulate_with(program, dir, caches.collect())
 }
 
 /// The same, with these levels beyond the first, each with an event of its own.
 #[allow(dead_code, reason = "each test uses its part")]
 pub(crate) fn simulate_levels(program: &Path, dir: &Path, cases: &[(Geometry, Levels)]) -> Result<Vec<Costs>> {
-    let caches = cases.iter().map(|(g, levels)| (Caches::new(g).with_levels(levels), levels.second.is_some()));
+    let caches = cases.iter().map(|(g, levels)| (Caches::new(g).with_levels(levels), levels.second.is_some(), 0));
     simulate_with(program, dir, caches.collect())
 }
 
-fn simulate_with(program: &Path, dir: &Path, caches: Vec<(Caches, bool)>) -> Result<Vec<Costs>> {
+/// Entries and ways of TLBs of data, of code, and of the second level, if there is one.
+pub(crate) type Tlbs = ((u64, u64), (u64, u64), Option<(u64, u64)>);
+
+/// The same with TLBs.
+#[allow(dead_code, reason = "each test uses its part")]
+pub(crate) fn simulate_tlbs(program: &Path, dir: &Path, cases: &[(Geometry, Tlbs)]) -> Result<Vec<Costs>> {
+    let caches = cases.iter().map(|(g, (data, code, second))| {
+        let pages = Pages::new(*data, *code, *second);
+        (Caches::new(g).with_pages(pages), false, 1 + usize::from(second.is_some()))
+    });
+    simulate_with(program, dir, caches.collect())
+}
+
+fn simulate_with(program: &Path, dir: &Path, caches: Vec<(Caches, bool, usize)>) -> Result<Vec<Costs>> {
     let mut twin = Twin {
         state: State { xcr0: 7, ..State::default() },
         code: BTreeMap::new(),
@@ -41,7 +63,10 @@ fn simulate_with(program: &Path, dir: &Path, caches: Vec<(Caches, bool)>) -> Res
         now: None,
         runs: caches
             .into_iter()
-            .map(|(caches, three)| Run { caches, three, predictors: Predictors::default(), costs: BTreeMap::new() })
+            .map(|(caches, three, tlbs)| {
+                let (predictors, costs) = (Predictors::default(), BTreeMap::new());
+                Run { caches, three, tlbs, predictors, costs }
+            })
             .collect(),
     };
     step::walk(program, dir, &mut twin)?;
@@ -55,19 +80,20 @@ struct Run {
     caches: Caches,
     /// Whether there is a second level.
     three: bool,
+    /// How many levels of TLBs there are.
+    tlbs: usize,
     predictors: Predictors,
-    /// By address of the instruction, in the order of [`THREE`].
-    costs: BTreeMap<u64, [u64; THREE.len()]>,
+    /// By address of the instruction, in the order of [`ALL`].
+    costs: BTreeMap<u64, [u64; ALL.len()]>,
 }
 
 impl Run {
     fn by_line(&self, lines: &BTreeMap<u64, (String, u64)>) -> Costs {
-        let events: &[&str] = if self.three { &THREE } else { &EVENTS };
-        let events: Vec<String> = events.iter().map(|&e| e.to_owned()).collect();
+        let counted = |event: &str| counted(event, self.three, self.tlbs);
+        let events = ALL.into_iter().filter(|e| counted(e)).map(str::to_owned).collect();
         let mut costs = Costs { events, ..Costs::default() };
         for (address, counts) in &self.costs {
-            let two = |(event, _): &(&str, u64)| self.three || EVENTS.contains(event);
-            let counts: Vec<u64> = THREE.into_iter().zip(*counts).filter(two).map(|(_, n)| n).collect();
+            let counts: Vec<u64> = ALL.into_iter().zip(*counts).filter(|(e, _)| counted(e)).map(|(_, n)| n).collect();
             costs.add(lines[address].clone(), &counts);
         }
         costs
@@ -124,6 +150,7 @@ impl Visitor for Twin {
             for n in 0..executions {
                 let m = run.caches.fetch(pc, what.len as u64);
                 add(&mut c[0..4], m);
+                add_pages(c, 18, m);
                 if n > 0 {
                     // The test that ends a repeated instruction.
                     break;
@@ -131,8 +158,14 @@ impl Visitor for Twin {
                 for t in &what.touches {
                     let m = run.caches.data(pc, t.address, t.size);
                     match t.done {
-                        Done::Read | Done::Modify => add(&mut c[4..8], m),
-                        Done::Write => add(&mut c[8..12], m),
+                        Done::Read | Done::Modify => {
+                            add(&mut c[4..8], m);
+                            add_pages(c, 16, m);
+                        }
+                        Done::Write => {
+                            add(&mut c[8..12], m);
+                            add_pages(c, 17, m);
+                        }
                     }
                 }
             }
@@ -159,6 +192,11 @@ fn add(counts: &mut [u64], m: Misses) {
     counts[1] += m.l1;
     counts[2] += m.l2;
     counts[3] += m.ll;
+}
+
+fn add_pages(counts: &mut [u64], first: usize, m: Misses) {
+    counts[first] += m.pages[0];
+    counts[first + 3] += m.pages[1];
 }
 
 /// The set of registers that the kernel calls so.

@@ -9,6 +9,7 @@ mod foreign;
 pub mod levels;
 pub mod sources;
 pub mod table;
+pub mod tlbs;
 pub mod value;
 
 use std::ffi::{OsStr, OsString};
@@ -164,6 +165,8 @@ pub struct Options {
     pub caches: Given,
     /// What is beyond the first of them, and a machine.
     pub levels: levels::Wanted,
+    /// TLBs.
+    pub tlbs: tlbs::Wanted,
     /// Whether each context of the statistics gets a profile of its own.
     pub separate_contexts: bool,
     /// How often parts of a profile are written (`--dump-every`).
@@ -252,6 +255,7 @@ impl Options {
             cycle_model: cg_cycles::MODELS[0],
             caches: Given::default(),
             levels: levels::Wanted::default(),
+            tlbs: tlbs::Wanted::default(),
             separate_contexts: true,
             dump_every: None,
             live: false,

@@ -15,7 +15,7 @@ use grind_session::{Beside, OwnCode};
 use grind_types::Pid;
 
 use super::value::{Kind, Value};
-use super::{LogTarget, Options, Wrong, distances, levels};
+use super::{LogTarget, Options, Wrong, distances, levels, tlbs};
 use crate::attach;
 use crate::timeline::Every;
 
@@ -558,8 +558,26 @@ pub static OPTIONS: &[Opt] = &[
         levels::NAME,
         Role::Tool(levels::machine),
         "",
-        "simulate the caches of this processor, but for those that are given; help lists them, with the source of each number",
+        "simulate the caches (and, with --tlb-sim=yes, the TLBs) of this processor, but for those that are given; help lists them, with the \
+         source of each number",
     ),
+    opt(
+        &["--tlb-sim"],
+        Kind::Bool,
+        Role::Tool(tlbs::simulated),
+        "no",
+        "with --cache-sim=yes: simulate TLBs of each thread's, too, for pages of 4 KiB: count reads, writes and fetches that miss the \
+         first level (DT1mr, DT1mw, IT1mr) and the second one, if there is one (DT2mr, DT2mw, IT2mr)",
+    ),
+    opt(
+        &["--DTLB"],
+        tlbs::SHAPE,
+        Role::Tool(tlbs::data),
+        "64,4",
+        "with --tlb-sim=yes: the first-level TLB of data, in pages and pages a set; each replaces the page used longest ago",
+    ),
+    opt(&["--ITLB"], tlbs::SHAPE, Role::Tool(tlbs::code), "128,8", "the first-level TLB of instructions"),
+    opt(&["--STLB"], tlbs::SHAPE, Role::Tool(tlbs::second), "", "a second-level TLB behind both"),
     // Rarely needed.
     opt(
         &["--command-line-only"],

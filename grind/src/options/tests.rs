@@ -166,6 +166,34 @@ fn caches_are_chosen() {
 }
 
 #[test]
+fn tlbs_are_chosen() {
+    use cg_sim::machine::Machine;
+    use cg_sim::tlb::{Shape, Tlbs};
+    let (o, _) = run(&["x"]);
+    assert_eq!((o.tlbs, o.tlbs.tlbs(None), o.tlbs.option()), (tlbs::Wanted::default(), None, None));
+    let shape = |entries, ways| Shape::new(entries, ways).expect("a shape");
+    let (o, _) = run(&["--tlb-sim=yes", "--DTLB=32,2", "--STLB=512,8", "x"]);
+    assert_eq!(o.tlbs.tlbs(None), Some(Tlbs { data: shape(32, 2), code: shape(128, 8), second: Some(shape(512, 8)) }));
+    let machine = Machine::by_name("skylake");
+    let (o, _) = run(&["--tlb-sim=yes", "--ITLB=16,4", "x"]);
+    assert_eq!(
+        o.tlbs.tlbs(machine),
+        Some(Tlbs { data: shape(64, 4), code: shape(16, 4), second: Some(shape(1536, 12)) })
+    );
+    for word in ["--DTLB=4,2", "--ITLB=4,2", "--STLB=4,2"] {
+        assert_eq!(run(&[word, "x"]).0.tlbs.option(), word.split('=').next());
+    }
+    assert!(!run(&["--tlb-sim=yes", "--tlb-sim=no", "x"]).0.tlbs.simulated);
+    for (word, why) in [
+        ("--DTLB=64", "Bad argument '64', should be ENTRIES,WAYS"),
+        ("--ITLB=0,1", "Bad argument '0,1', should have 1 to 65536 entries"),
+        ("--STLB=96,4", "Bad argument '96,4', the entries should be a power of two of sets of so many ways"),
+    ] {
+        assert_eq!(error(&[word, "x"]), format!("Bad option: {word}\n{why}{MORE}"));
+    }
+}
+
+#[test]
 fn levels_are_chosen() {
     use cg_sim::beyond::Inclusion;
     use cg_sim::policy::Policy;
