@@ -13,7 +13,7 @@ use crate::cycles::{self, Cycles};
 use cg_format::events::Caches;
 
 /// How many events there are.
-pub const EVENTS: usize = 18;
+pub const EVENTS: usize = 20;
 
 /// The counts of one instruction. The names are those of the events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,23 +37,48 @@ pub struct EventCounts {
     pub bim: u64,
     pub oc_d1: u64,
     pub oc_ll: u64,
+    pub alloc_count: u64,
+    pub alloc_size: u64,
 }
 
 impl EventCounts {
     /// Adds others, event by event.
     pub fn add(&mut self, other: &Self) {
-        let Self { ir, i1mr, i2mr, ilmr, dr, d1mr, d2mr, dlmr, dw, d1mw, d2mw, dlmw, bc, bcm, bi, bim, oc_d1, oc_ll } =
-            self;
-        let all = [ir, i1mr, i2mr, ilmr, dr, d1mr, d2mr, dlmr, dw, d1mw, d2mw, dlmw, bc, bcm, bi, bim, oc_d1, oc_ll];
-        all.into_iter().zip(other.in_order()).for_each(|(sum, n)| *sum = sum.wrapping_add(n));
+        self.all().into_iter().zip(other.in_order()).for_each(|(sum, n)| *sum = sum.wrapping_add(n));
     }
 
     /// The counts in the order of a cachegrind profile.
     #[must_use]
     pub fn in_order(&self) -> [u64; EVENTS] {
-        let Self { ir, i1mr, i2mr, ilmr, dr, d1mr, d2mr, dlmr, dw, d1mw, d2mw, dlmw, bc, bcm, bi, bim, oc_d1, oc_ll } =
-            *self;
-        [ir, i1mr, i2mr, ilmr, dr, d1mr, d2mr, dlmr, dw, d1mw, d2mw, dlmw, bc, bcm, bi, bim, oc_d1, oc_ll]
+        let mut copy = *self;
+        copy.all().map(|n| *n)
+    }
+
+    fn all(&mut self) -> [&mut u64; EVENTS] {
+        let Self { ir, i1mr, i2mr, ilmr, dr, d1mr, d2mr, dlmr, dw, d1mw, d2mw, dlmw, bc, bcm, bi, bim, .. } = self;
+        let Self { oc_d1, oc_ll, alloc_count, alloc_size, .. } = self;
+        [
+            ir,
+            i1mr,
+            i2mr,
+            ilmr,
+            dr,
+            d1mr,
+            d2mr,
+            dlmr,
+            dw,
+            d1mw,
+            d2mw,
+            dlmw,
+            bc,
+            bcm,
+            bi,
+            bim,
+            oc_d1,
+            oc_ll,
+            alloc_count,
+            alloc_size,
+        ]
     }
 }
 
@@ -66,13 +91,16 @@ pub struct Events {
     pub branch: bool,
     /// Those of contexts in the caches.
     pub contexts: bool,
+    /// Those of allocations.
+    pub allocations: bool,
 }
 
 impl Events {
     /// How many they are.
     #[must_use]
     pub fn len(self) -> usize {
-        1 + self.simulated() + if self.branch { 4 } else { 0 } + if self.contexts { 2 } else { 0 }
+        let pairs = usize::from(self.contexts) + usize::from(self.allocations);
+        1 + self.simulated() + if self.branch { 4 } else { 0 } + 2 * pairs
     }
 
     fn simulated(self) -> usize {
@@ -103,7 +131,8 @@ impl Events {
             (three, 10..11),
             (any, 11..12),
             (self.branch, 12..16),
-            (self.contexts, 16..EVENTS),
+            (self.contexts, 16..18),
+            (self.allocations, 18..EVENTS),
         ];
         for (_, columns) in groups.into_iter().filter(|(wanted, _)| *wanted) {
             all[columns].iter().for_each(|&n| tell(n));
@@ -113,9 +142,10 @@ impl Events {
     /// Their names, in the order of a profile.
     #[must_use]
     pub fn names(self) -> Vec<&'static str> {
-        use cg_format::events::{OC_D1, OC_LL, cachegrind};
+        use cg_format::events::{ALLOC_COUNT, ALLOC_SIZE, OC_D1, OC_LL, cachegrind};
         let contexts = [OC_D1, OC_LL].into_iter().filter(|_| self.contexts);
-        cachegrind(self.caches, self.branch).into_iter().chain(contexts).map(|e| e.name).collect()
+        let allocations = [ALLOC_COUNT, ALLOC_SIZE].into_iter().filter(|_| self.allocations);
+        cachegrind(self.caches, self.branch).into_iter().chain(contexts).chain(allocations).map(|e| e.name).collect()
     }
 }
 
@@ -303,6 +333,8 @@ mod tests {
             i2mr: 16,
             d2mr: 17,
             d2mw: 18,
+            alloc_count: 19,
+            alloc_size: 20,
         };
         for (caches, branch, names, row) in [
             (Caches::None, false, "Ir", &[1][..]),
@@ -321,7 +353,7 @@ mod tests {
                 &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13],
             ),
         ] {
-            let events = Events { caches, branch, contexts: false };
+            let events = Events { caches, branch, ..Events::default() };
             let none = Counts::default();
             let mut table = CountTable::new(events, &none);
             table.add(3, GuestAddr(4), &EventCounts::default());
@@ -331,9 +363,11 @@ mod tests {
             assert_eq!(table.singles().count(), 2);
         }
         let none = Counts::default();
-        let mut table = CountTable::new(Events { caches: Caches::Two, branch: false, contexts: true }, &none);
+        let events = Events { caches: Caches::Two, branch: false, contexts: true, allocations: true };
+        let mut table = CountTable::new(events, &none);
         table.add(0, GuestAddr(0), &counts);
-        assert_eq!(table.events().names().join(" "), "Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw OcD1 OcLL");
-        assert_eq!(sums(&table, 0), [1, 2, 3, 4, 5, 6, 7, 8, 9, 14, 15]);
+        let names = "Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw OcD1 OcLL allocCount allocSize";
+        assert_eq!(table.events().names().join(" "), names);
+        assert_eq!(sums(&table, 0), [1, 2, 3, 4, 5, 6, 7, 8, 9, 14, 15, 19, 20]);
     }
 }

@@ -469,7 +469,7 @@ mod tests {
         let modules = [module(Some("a"), 0x1000, 0)];
         let instructions = Counts::from(vec![count(0, 0x1004, 5), count(0, 0x1008, 2)]);
         let mut table = CountTable::new(
-            Events { caches: cg_format::events::Caches::Two, branch: true, contexts: false },
+            Events { caches: cg_format::events::Caches::Two, branch: true, contexts: false, allocations: false },
             &instructions,
         );
         table.add(0, GuestAddr(0x1004), &EventCounts { dr: 5, d1mr: 2, dlmr: 1, ..EventCounts::default() });

@@ -136,8 +136,51 @@ pub struct Object {
     /// The most bytes of them that were there at a time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub peak_bytes: u64,
+    /// Of blocks, who has called the function that allocates, the nearest first, as far as that tells them apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub callers: Vec<Caller>,
     /// By event.
     pub counts: Vec<u64>,
+}
+
+/// Where a function has called another one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Caller {
+    /// The function; `MODULE+OFFSET` if that has no name.
+    pub function: String,
+    /// Its source file.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub file: String,
+    /// The line of the call.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub line: u64,
+}
+
+/// What tells rows apart: kind, file, line, name, function, and the function's callers.
+pub type Key<'a> = (Kind, &'a str, u64, &'a str, &'a str, &'a [Caller]);
+
+impl Object {
+    /// What tells it from other objects.
+    #[must_use]
+    pub fn key(&self) -> Key<'_> {
+        (self.kind, &self.file, self.line, &self.name, &self.function, &self.callers)
+    }
+
+    /// Its name as a function of a profile: with its callers behind it, as those of functions are written.
+    #[must_use]
+    pub fn as_function(&self) -> String {
+        let mut name = match self.kind {
+            Kind::Stack => format!("[stack] {}", self.name),
+            _ => self.name.clone(),
+        };
+        if !self.callers.is_empty() {
+            for function in std::iter::once(&self.function).chain(self.callers.iter().map(|c| &c.function)) {
+                name.push('\'');
+                name.push_str(function);
+            }
+        }
+        name
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -250,15 +293,12 @@ impl Mem {
     /// Puts rows in order, makes those one that nothing tells apart, and sets the totals. Streams, which must be in the order of
     /// their instructions, keep that within a line of the source.
     pub fn finish(&mut self) {
-        fn key(o: &Object) -> (Kind, &str, u64, &str, &str) {
-            (o.kind, &o.file, o.line, &o.name, &o.function)
-        }
         let mut rows: Vec<(usize, Object)> = self.objects.drain(..).enumerate().collect();
-        rows.sort_by(|(_, a), (_, b)| key(a).cmp(&key(b)));
+        rows.sort_by(|(_, a), (_, b)| a.key().cmp(&b.key()));
         let mut to = vec![0; rows.len()];
         for (from, next) in rows {
             let first = match self.objects.last_mut() {
-                Some(first) if key(&next) == key(first) => first,
+                Some(first) if next.key() == first.key() => first,
                 _ => {
                     to[from] = self.objects.len();
                     self.objects.push(next);
@@ -397,11 +437,7 @@ impl Mem {
         for object in self.objects.iter().filter(|object| object.counts.iter().any(|n| *n != 0)) {
             let counts: Vec<i128> = object.counts.iter().map(|n| i128::from(*n)).collect();
             let file = if object.file.is_empty() { UNKNOWN } else { &object.file };
-            let name = match object.kind {
-                Kind::Stack => format!("[stack] {}", object.name),
-                _ => object.name.clone(),
-            };
-            profile.add(file.as_bytes(), name.as_bytes(), object.line, &counts)?;
+            profile.add(file.as_bytes(), object.as_function().as_bytes(), object.line, &counts)?;
         }
         Ok(profile)
     }

@@ -79,7 +79,9 @@ pub(crate) fn pack(pack: &mut Pack, mem: &Mem, folders: Option<&[PathBuf]>) -> i
     });
     let streams: Vec<String> = streams.collect();
     pack.text("text.memory.streams", streams.join("\n").into_bytes())?;
-    let names: Vec<String> = names.iter().map(|name| clean(name)).collect();
+    let callers = |object: &Object| object.callers.iter().map(|c| format!(" ← {}", c.function)).collect::<String>();
+    let names = names.iter().zip(&mem.objects).map(|(name, object)| clean(&format!("{name}{}", callers(object))));
+    let names: Vec<String> = names.collect();
     pack.text("text.memory.names", names.join("\n").into_bytes())
 }
 
@@ -123,6 +125,7 @@ mod tests {
             bytes: 8,
             blocks: 1,
             peak_bytes: 8,
+            callers: Vec::new(),
             counts: vec![1],
         };
         let place = SourceLine { file: "/home/x/a.c".into(), line: 3, function: "f".into() };
@@ -153,6 +156,7 @@ mod tests {
             bytes: 0,
             blocks: 0,
             peak_bytes: 0,
+            callers: Vec::new(),
             counts: vec![],
         };
         let objects = vec![object("a.c", Kind::Heap), object("b.c", Kind::Heap), object("a.c", Kind::Stack)];

@@ -320,6 +320,8 @@ pub struct CodeCache {
     /// Where functions and sections of each module begin and end, if calls are recorded: sorted addresses.
     boundaries: Vec<Arc<[u64]>>,
     watched: Watched,
+    /// How often it has been read what is mapped.
+    pub maps_learnt: u64,
     /// Hooks of interpreters, if frames are recorded.
     hooks: FrameHooks,
     ranges: Vec<ExecRange>,
@@ -435,6 +437,7 @@ impl CodeCache {
             modules: Vec::new(),
             boundaries: Vec::new(),
             watched: Watched::default(),
+            maps_learnt: 0,
             hooks: FrameHooks::default(),
             ranges: Vec::new(),
             chunks: Vec::new(),
@@ -526,6 +529,7 @@ impl CodeCache {
             modules: self.modules.clone(),
             boundaries: self.boundaries.clone(),
             watched: self.watched.clone(),
+            maps_learnt: self.maps_learnt,
             hooks: self.hooks.clone(),
             ranges: self.ranges.clone(),
             chunks,

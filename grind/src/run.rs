@@ -304,6 +304,11 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
     }
     if let Some(simulator) = simulator.as_mut().filter(|_| options.objects) {
         simulator.find_objects(Reader::new(options.names()), options.streams);
+    }
+    if let Some(simulator) = simulator.as_mut().filter(|_| options.collect_alloc) {
+        simulator.count_allocations(Reader::new(options.names()));
+    }
+    if options.objects || options.collect_alloc {
         runner.watch(options.names());
     }
     let (caches, levels) = (simulation.caches, simulation.levels);

@@ -42,6 +42,10 @@ pub struct Simulation {
     pub sharing: Option<u32>,
     /// Misses are told by data object.
     pub objects: bool,
+    /// Calls of allocators are events.
+    pub allocations: bool,
+    /// How many callers tell blocks of the heap apart.
+    alloc_depth: u8,
     /// How lines are used is measured.
     uses: bool,
     /// Whose words are used.
@@ -84,6 +88,10 @@ pub enum Impossible {
     SharedLines(u32),
     /// There are no data objects that allocators could hand out.
     Allocators,
+    /// There are none whose callers could tell them apart.
+    Depth,
+    /// With calls that are told, allocators are not watched; the option that asks for it.
+    Told(&'static str),
     /// The use of lines cannot be added up over lines of different sizes.
     Uses(LinesDiffer),
     /// A first-level cache has more lines than a thread has room for.
@@ -122,7 +130,15 @@ impl fmt::Display for Impossible {
                 "--sharing=lines tells the bytes of lines of at most {} bytes apart, and D1 has lines of {line}; use --D1",
                 sharing::MOST
             ),
-            Self::Allocators => write!(f, "--alloc-fn names what hands out data objects: add --objects=yes"),
+            Self::Allocators => {
+                write!(f, "--alloc-fn names what hands out data objects: add --objects=yes, or --collect-alloc=yes")
+            }
+            Self::Depth => write!(f, "--alloc-depth says which callers tell data objects apart: add --objects=yes"),
+            Self::Told(option) => write!(
+                f,
+                "{option} needs calls that emitted code follows, and other options want them told one by one here \
+                 (--cacheuse, --simulate-wb, --reuse-dist, --sharing, --dump-every-bb, --cycle-estimation, --frames)"
+            ),
             Self::Uses(differ) => write!(f, "--cacheuse: {differ}; use --I1, --D1 and --LL"),
             Self::Large { option, lines } => write!(
                 f,
@@ -152,9 +168,13 @@ impl Simulation {
             return Err(Impossible::Streams);
         }
         simulation.find_distances(options, LINE)?;
-        if !options.alloc_fns.is_empty() && !options.objects {
+        if !options.alloc_fns.is_empty() && !options.objects && !options.collect_alloc {
             return Err(Impossible::Allocators);
         }
+        if options.alloc_depth > 1 && !options.objects {
+            return Err(Impossible::Depth);
+        }
+        (simulation.allocations, simulation.alloc_depth) = (options.collect_alloc, options.alloc_depth);
         if !options.cache_sim {
             return match options.levels.option() {
                 _ if options.objects => Err(Impossible::Objects),
@@ -223,7 +243,7 @@ impl Simulation {
     /// The events that it counts.
     #[must_use]
     pub fn events(&self) -> Events {
-        Events { caches: self.counted(), branch: self.branches, contexts: false }
+        Events { caches: self.counted(), branch: self.branches, contexts: false, allocations: self.allocations }
     }
 
     fn counted(&self) -> Caches {
@@ -266,7 +286,8 @@ impl Simulation {
             calls: None,
             system_calls: false,
             forms: false,
-            objects: self.objects,
+            objects: self.objects || self.allocations,
+            alloc_depth: self.alloc_depth,
             lives: self.sharing.is_some(),
         }
     }
@@ -424,7 +445,7 @@ mod tests {
         [0; 4]
     }
 
-    const ALL: Events = Events { caches: Caches::Two, branch: true, contexts: false };
+    const ALL: Events = Events { caches: Caches::Two, branch: true, contexts: false, allocations: false };
 
     #[test]
     fn the_summary_is_the_references() {
@@ -453,21 +474,22 @@ mod tests {
         assert_eq!(summary(ALL, &total), expected);
         let branches = [&total[..1], &total[9..]].concat();
         assert_eq!(
-            summary(Events { caches: Caches::None, branch: true, contexts: false }, &branches),
+            summary(Events { caches: Caches::None, branch: true, contexts: false, allocations: false }, &branches),
             "I refs:        127,771\n\
              \n\
              Branches:       25,624  (25,345 cond + 279 ind)\n\
              Mispredicts:     3,312  ( 3,162 cond + 150 ind)\n\
              Mispred rate:     12.9% (  12.5%     + 53.8%   )"
         );
-        let caches = summary(Events { caches: Caches::Two, branch: false, contexts: false }, &total[..9]);
+        let caches =
+            summary(Events { caches: Caches::Two, branch: false, contexts: false, allocations: false }, &total[..9]);
         assert_eq!(caches, expected.split("\n\nBranches").next().unwrap());
         assert_eq!(summary(Events::default(), &[1_234_567]), "I refs:        1,234,567");
     }
 
     #[test]
     fn a_second_level_stands_between_the_others() {
-        let events = Events { caches: Caches::Three, branch: false, contexts: false };
+        let events = Events { caches: Caches::Three, branch: false, contexts: false, allocations: false };
         // In the order of the profile.
         let total = [1000, 50, 20, 10, 400, 40, 20, 8, 100, 10, 5, 2].map(i128::from);
         let expected = "I refs:        1,000\n\

@@ -62,6 +62,17 @@ fn object(json: &mut Json, model: &Model, row: &Row, sources: &mut Sources<'_>) 
     json.key("line");
     json.integer(object.line.into());
     json.name("function", object.function.as_bytes());
+    json.key("callers");
+    json.begin_array();
+    for caller in &object.callers {
+        json.begin_object();
+        json.name("function", caller.function.as_bytes());
+        json.name("file", caller.file.as_bytes());
+        json.key("line");
+        json.integer(caller.line.into());
+        json.end_object();
+    }
+    json.end_array();
     for (key, n) in [("bytes", object.bytes), ("blocks", object.blocks), ("peak_bytes", object.peak_bytes)] {
         json.key(key);
         json.integer(n.into());

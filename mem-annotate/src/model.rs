@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use anyhow::ensure;
 use cg_cli::options as cli;
-use cg_format::mem::{Kind, Mem, Object, notation};
+use cg_format::mem::{Caller, Kind, Mem, Object, notation};
 
 use crate::reuse::Distances;
 use crate::sharing::Sharing;
@@ -52,10 +52,10 @@ pub(crate) struct Model {
 }
 
 /// What tells objects apart.
-type Key = (Kind, String, u64, String, String);
+type Key = (Kind, String, u64, String, String, Vec<Caller>);
 
 fn key(o: &Object) -> Key {
-    (o.kind, o.file.clone(), o.line, o.name.clone(), o.function.clone())
+    (o.kind, o.file.clone(), o.line, o.name.clone(), o.function.clone(), o.callers.clone())
 }
 
 impl Model {

@@ -69,6 +69,7 @@ fn objects(
     for row in &model.rows {
         writeln!(out)?;
         writeln!(out, "{}", columns.row(model, &row.counts, &title(&row.object, sources)))?;
+        callers(out, &row.object)?;
         streams(out, model, row, sources)?;
     }
     if model.hidden > 0 {
@@ -200,6 +201,18 @@ fn title(object: &Object, sources: &mut Sources<'_>) -> String {
         Kind::Stack => format!("[stack] {}  {}", object.name, at(object)),
         Kind::Unknown => format!("{}  (all other memory)", object.name),
     }
+}
+
+/// Who has called the function that allocates, as far as that tells objects apart.
+fn callers(out: &mut dyn Write, object: &Object) -> io::Result<()> {
+    for caller in &object.callers {
+        let place = match caller.line {
+            0 => String::new(),
+            line => format!("  {}:{line}", caller.file),
+        };
+        writeln!(out, "    called by {}{place}", caller.function)?;
+    }
+    Ok(())
 }
 
 /// The streams of an object, the largest first.

@@ -23,9 +23,9 @@ use std::sync::Arc;
 use grind_trace::objects::{Allocating, Allocator, Event};
 use grind_trace::operands::joined;
 use grind_trace::{
-    ALLOCATOR_CALLED, ALLOCATOR_RETURNED, CALLED_WORDS, CARVED_WORDS, DIED_WORDS, OBJECT_CARVED, OBJECT_DIED,
-    OBJECT_FREED, OBJECT_GIVEN_BACK, OBJECT_POOL_GONE, OBJECT_POOL_MOVED, OBJECT_POOL_TRIMMED, OBJECT_RESIZED,
-    POOL_MOVED_WORDS, RESIZED_WORDS, RETURNED_WORDS, TRIMMED_WORDS,
+    ALLOCATOR_CALLED, ALLOCATOR_CALLER, ALLOCATOR_RETURNED, CALLED_WORDS, CALLER_WORDS, CARVED_WORDS, DIED_WORDS,
+    NOT_COUNTED, OBJECT_CARVED, OBJECT_DIED, OBJECT_FREED, OBJECT_GIVEN_BACK, OBJECT_POOL_GONE, OBJECT_POOL_MOVED,
+    OBJECT_POOL_TRIMMED, OBJECT_RESIZED, POOL_MOVED_WORDS, RESIZED_WORDS, RETURNED_WORDS, TRIMMED_WORDS,
 };
 use grind_types::Tid;
 use grind_types::hash::Map;
@@ -46,8 +46,9 @@ pub struct Site {
 /// What memory belongs to.
 #[derive(Clone, Debug)]
 pub enum Object {
-    /// Blocks that an allocator has handed out to a call that returns to this place, or that a request before it tells of.
-    Heap(Site),
+    /// Blocks that an allocator has handed out to a call that returns to the first of these places, or that a request before it tells
+    /// of; the others are where the calls around that return to, as far as they tell blocks apart.
+    Heap(Arc<[Site]>),
     /// A variable of a file, or a section of it.
     Variable {
         /// The file.
@@ -77,9 +78,9 @@ pub struct Tally {
 }
 
 /// How an object is found again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
-    Heap(Site),
+    Heap(Arc<[Site]>),
     Variable {
         /// Where the image, which is kept, is here.
         image: usize,
@@ -101,13 +102,34 @@ pub struct Objects {
     /// The thread whose records are read, once there are any.
     thread: Option<Tid>,
     /// The call of an allocator that this is in.
-    calling: Allocating,
+    calling: Calling,
     /// Those that the other threads are in.
-    calls: Map<Tid, Allocating>,
+    calls: Map<Tid, Calling>,
+    /// The block that the last record tells of, if it was allocated where something is counted.
+    allocated: Option<Allocated>,
     /// What a function that takes blocks back was given last, and by whom: such functions call one another.
     freed: Option<(Option<Tid>, u64)>,
     /// Where they are missed, if that is asked for.
     streams: Option<streams::Streams>,
+}
+
+/// The call of an allocator that a thread is in.
+#[derive(Clone, Debug, Default)]
+struct Calling {
+    call: Allocating,
+    /// Who has called what calls it, the nearest first.
+    callers: Vec<Site>,
+    /// It is counted.
+    counted: bool,
+}
+
+/// A block that an allocator has handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allocated {
+    /// Where its call returned to.
+    pub site: Site,
+    /// The bytes that were asked for.
+    pub size: u64,
 }
 
 /// A data miss.
@@ -177,7 +199,7 @@ impl Objects {
         self.stacks.retain(|_, (_, of)| *of != tid);
         self.calls.remove(&tid);
         if self.thread == Some(tid) {
-            self.calling = Allocating::default();
+            self.calling = Calling::default();
         }
         self.streams.iter_mut().for_each(|streams| streams.thread_ended(tid));
     }
@@ -205,21 +227,29 @@ impl Objects {
         match *words {
             [ALLOCATOR_CALLED, which, a, b, c, d, e, f, _, _, g, h, ref rest @ ..] => {
                 const { assert!(CALLED_WORDS == 12) };
-                let allocator = Allocator::of_word(which)?;
-                let happens = self.calling.begins(allocator, [joined(a, b), joined(c, d), joined(e, f)], joined(g, h));
+                let allocator = Allocator::of_word(which & !NOT_COUNTED)?;
+                self.calling.callers.clear();
+                self.calling.counted = which & NOT_COUNTED == 0;
+                let happens =
+                    self.calling.call.begins(allocator, [joined(a, b), joined(c, d), joined(e, f)], joined(g, h));
                 happens.into_iter().for_each(|event| self.happens(event));
                 Some(rest)
             }
             [ALLOCATOR_RETURNED, a, b, c, d, module, ref rest @ ..] => {
                 const { assert!(RETURNED_WORDS == 6) };
-                let happens = self.calling.returns(joined(c, d), module, joined(a, b));
+                let happens = self.calling.call.returns(joined(c, d), module, joined(a, b));
                 happens.into_iter().flatten().for_each(|event| self.happens(event));
+                Some(rest)
+            }
+            [ALLOCATOR_CALLER, a, b, module, ref rest @ ..] => {
+                const { assert!(CALLER_WORDS == 4) };
+                self.calling.callers.push(Site { module, addr: joined(a, b) });
                 Some(rest)
             }
             [OBJECT_CARVED, a, b, c, d, e, f, g, h, module, ref rest @ ..] => {
                 const { assert!(CARVED_WORDS == 10) };
                 let (site, pool) = (Site { module, addr: joined(e, f) }, joined(g, h));
-                self.there(site, joined(c, d), |blocks, size, n, gone| {
+                self.there([site].into(), joined(c, d), |blocks, size, n, gone| {
                     blocks.carved(joined(a, b), size, n, pool, gone)
                 });
                 Some(rest)
@@ -270,6 +300,11 @@ impl Objects {
         }
     }
 
+    /// The block that the last record tells of, once, if it was allocated where something is counted.
+    pub fn allocated(&mut self) -> Option<Allocated> {
+        self.allocated.take()
+    }
+
     /// A call of an allocator does this.
     fn happens(&mut self, event: Event) {
         let found = &mut self.found;
@@ -279,14 +314,21 @@ impl Objects {
             Event::Moved(address) => _ = self.blocks.moved(address, |object, bytes| gone(found, (object, bytes))),
             Event::Born { address, size, site, module } => {
                 let site = Site { module, addr: site };
-                self.there(site, size, |blocks, size, n, gone| blocks.born(address, size, n, gone));
+                self.allocated = self.calling.counted.then_some(Allocated { site, size });
+                let sites = std::iter::once(site).chain(self.calling.callers.drain(..)).collect();
+                self.there(sites, size, |blocks, size, n, gone| blocks.born(address, size, n, gone));
             }
         }
     }
 
-    /// A block of so many bytes, of this site, is there from here on: `put` puts it there.
-    fn there(&mut self, site: Site, size: u64, put: impl FnOnce(&mut Blocks, u64, u32, &mut dyn FnMut(u32, u64))) {
-        let number = self.number(Key::Heap(site), None);
+    /// A block of so many bytes, of these sites, is there from here on: `put` puts it there.
+    fn there(
+        &mut self,
+        sites: Arc<[Site]>,
+        size: u64,
+        put: impl FnOnce(&mut Blocks, u64, u32, &mut dyn FnMut(u32, u64)),
+    ) {
+        let number = self.number(Key::Heap(sites), None);
         let found = &mut self.found;
         put(&mut self.blocks, size, number, &mut |object, bytes| gone(found, (object, bytes)));
         let tally = &mut self.found[number as usize].1;
@@ -360,16 +402,19 @@ impl Objects {
     }
 
     fn number(&mut self, key: Key, image: Option<&Arc<Image>>) -> u32 {
-        *self.numbers.entry(key).or_insert_with(|| {
-            let object = match (key, image) {
-                (Key::Heap(site), _) => Object::Heap(site),
-                (Key::Variable { number, .. }, Some(image)) => Object::Variable { image: image.clone(), number },
-                (Key::Stack(site), _) => Object::Stack(site),
-                _ => Object::Unknown,
-            };
-            self.found.push((object, Tally::default()));
-            (self.found.len() - 1) as u32
-        })
+        if let Some(number) = self.numbers.get(&key) {
+            return *number;
+        }
+        let object = match (&key, image) {
+            (Key::Heap(sites), _) => Object::Heap(sites.clone()),
+            (Key::Variable { number, .. }, Some(image)) => Object::Variable { image: image.clone(), number: *number },
+            (Key::Stack(site), _) => Object::Stack(*site),
+            _ => Object::Unknown,
+        };
+        let number = self.found.len() as u32;
+        self.found.push((object, Tally::default()));
+        self.numbers.insert(key, number);
+        number
     }
 
     /// All that was found.

@@ -31,6 +31,14 @@ struct Known {
     module: Vec<u8>,
 }
 
+impl Known {
+    /// As one of those that have called what allocates.
+    fn caller(&self) -> mem::Caller {
+        let function = if self.function == UNKNOWN { &self.module } else { &self.function };
+        mem::Caller { function: text(function), file: text(&self.file), line: self.line.into() }
+    }
+}
+
 /// The file of a process; `found` of its objects, if they were asked for, `distances`, and what its threads have `shared`. `command` and `desc` are those of its profile.
 pub fn mem(
     report: &ProcessReport<'_>,
@@ -191,11 +199,15 @@ fn row(object: &Object, tally: &Tally, places: &BTreeMap<Site, Known>) -> mem::O
         bytes: tally.bytes,
         blocks: tally.blocks,
         peak_bytes: tally.peak,
+        callers: Vec::new(),
         counts: tally.misses.into(),
     };
     match object {
-        Object::Heap(site) => {
-            let known = &places[&before(*site)];
+        Object::Heap(sites) => {
+            let [known, callers @ ..] = &*sites.iter().map(|site| &places[&before(*site)]).collect::<Vec<_>>() else {
+                return row;
+            };
+            row.callers = callers.iter().map(|known| known.caller()).collect();
             row.kind = Kind::Heap;
             (row.file, row.function, row.line) = (text(&known.file), text(&known.function), known.line.into());
             let file = known.file.rsplit(|b| *b == b'/').next().unwrap_or_default();
@@ -229,10 +241,10 @@ fn before(site: Site) -> Site {
 
 /// The sites of all objects.
 fn sites(found: &Found) -> impl Iterator<Item = Site> {
-    let of_objects = found.objects.iter().filter_map(|(object, _)| match object {
-        Object::Heap(site) => Some(before(*site)),
-        Object::Stack(site) => Some(*site),
-        _ => None,
+    let of_objects = found.objects.iter().flat_map(|(object, _)| match object {
+        Object::Heap(sites) => sites.iter().map(|site| before(*site)).collect(),
+        Object::Stack(site) => vec![*site],
+        _ => Vec::new(),
     });
     let of_streams = found.streams.iter().flat_map(|found| found.streams.iter().map(|stream| stream.key.site));
     of_objects.chain(of_streams)

@@ -198,6 +198,103 @@ fn blocks_and_bytes_are_those_of_dhat() {
         let (blocks, bytes) = (heap().map(|o| o.blocks).sum::<u64>(), heap().map(|o| o.bytes).sum::<u64>());
         assert!(blocks > 1);
         assert_eq!((blocks, bytes), (sum("tbk"), sum("tb")), "{program}");
+        let run = run_with(&["--D1=32768,8,64", "--collect-alloc=yes"], &[&program], dir.path());
+        let counted = &run.processes[0].0;
+        assert_eq!((counted["allocCount"], counted["allocSize"]), (sum("tbk"), sum("tb")), "{program}");
+    }
+}
+
+/// The line of a program of `tests/objects` that this comment stands behind.
+fn line_of(name: &str, comment: &str) -> u64 {
+    let text = std::fs::read_to_string(Source::open("objects", name).path).expect("its source");
+    let at = text.lines().position(|line| line.ends_with(&format!("// {comment}")));
+    at.unwrap_or_else(|| panic!("no line of {name} is called {comment}")) as u64 + 1
+}
+
+/// Blocks and bytes of each chain of calls, by the comments behind them: with one caller, with two, and with more than there are, up to
+/// `main`, on other threads and in handlers of signals. Misses sum to the profile's, however blocks are told apart.
+#[test]
+fn blocks_are_told_apart_by_their_callers() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = build("depths", &[], dir.path()).display().to_string();
+    let here = |comment| line_of("depths", comment);
+    // Blocks and bytes that `take` has allocated, by the nearest callers, and whether threads are needed.
+    let all: [(&[&str], u64, u64, bool); 7] = [
+        (&["text", "main text"], 10, 110, false),
+        (&["list", "main list"], 20, 1600, false),
+        (&["main take"], 3, 3000, false),
+        (&["main grown"], 1, 64, false),
+        (&["text", "bottom", "deep", "deep", "deep", "deep", "deep", "main deep"], 1, 101, false),
+        (&["handler"], 4, 96, false),
+        (&["list", "thread"], 14, 336, true),
+    ];
+    for threads in [false, true] {
+        let words: Vec<&str> = std::iter::once(program.as_str()).chain(threads.then_some("threads")).collect();
+        for depth in [1, 2, 3, 32_usize] {
+            let run = run_with(&["--D1=32768,8,64", &format!("--alloc-depth={depth}")], &words, dir.path());
+            let mut expected: BTreeMap<Vec<u64>, (u64, u64)> = BTreeMap::new();
+            for (callers, blocks, bytes, _) in all.into_iter().filter(|(.., of_thread)| threads || !of_thread) {
+                let sum = expected.entry(callers.iter().take(depth - 1).map(|c| here(c)).collect()).or_default();
+                *sum = (sum.0 + blocks, sum.1 + bytes);
+            }
+            let mut got: BTreeMap<Vec<u64>, (u64, u64)> = BTreeMap::new();
+            for o in run.objects().iter().filter(|o| o.name == format!("heap@depths.c:{}", here("take"))) {
+                assert!(o.callers.len() < depth && (depth == 1) == o.callers.is_empty(), "{o:?}");
+                // What stands behind is the C library's, and another one elsewhere.
+                let ours = o.callers.iter().take_while(|caller| caller.file.ends_with("/depths.c"));
+                let sum = got.entry(ours.map(|caller| caller.line).collect()).or_default();
+                *sum = (sum.0 + o.blocks, sum.1 + o.bytes);
+                // A handler's caller is what the signal has interrupted, and not the code that it returns to.
+                let handled = o.callers.first().is_some_and(|caller| caller.function == "handler");
+                assert!(!handled || o.callers.get(1).is_none_or(|caller| !caller.function.contains('+')), "{o:?}");
+            }
+            assert_eq!(got, expected, "{depth}, {threads}");
+        }
+    }
+}
+
+/// `allocCount` and `allocSize` of the profile are the blocks and bytes of its objects, in programs of every kind; alone they need no
+/// simulation, and they stand at the lines that allocate, for what is counted.
+#[test]
+fn calls_of_allocators_are_events() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let programs = [build("depths", &[], dir.path()), build("blocks", &[], dir.path())];
+    let semantics = ["process_fork_tree", "corner_exceptions", "code_dlopen_dlclose"];
+    let semantics = semantics.map(|name| Source::open("semantics", name).build(dir.path(), false));
+    for program in programs.iter().chain(&semantics).map(|p| p.display().to_string()) {
+        for threads in [None, Some("threads")] {
+            let words: Vec<&str> = std::iter::once(program.as_str()).chain(threads).collect();
+            let run = run_with(&["--D1=32768,8,64", "--collect-alloc=yes", "--alloc-depth=2"], &words, dir.path());
+            for (totals, mem) in &run.processes {
+                let heap = || mem.objects.iter().filter(|o| o.kind == Kind::Heap);
+                let expected = [heap().map(|o| o.blocks).sum::<u64>(), heap().map(|o| o.bytes).sum::<u64>()];
+                assert_eq!([totals["allocCount"], totals["allocSize"]], expected, "{words:?}");
+            }
+        }
+    }
+    let include = format!("-I{}", tools::workspace_root().join("include").display());
+    let program = build("windows", &[&include], dir.path()).display().to_string();
+    let take = line_of("windows", "take").to_string();
+    for (options, count, bytes) in [
+        (&[][..], 7 + 11, 7 * 100 + 11 * 1000),
+        (&["--instr-at-start=no"], 11, 11 * 1000),
+        (&["--branch-sim=yes"], 7 + 11, 7 * 100 + 11 * 1000),
+        (&["--cache-sim=yes", "--reuse-dist=exact"], 7 + 11, 7 * 100 + 11 * 1000),
+    ] {
+        let mut profiler = tools::under_test().to_vec();
+        profiler.push("--collect-alloc=yes".into());
+        profiler.push(format!("--mem-out-file={}/mem", dir.path().display()));
+        profiler.extend(options.iter().map(|o| (*o).to_owned()));
+        let profiled = Job::new([program.as_str()], dir.path()).profiled(&profiler);
+        let (_, profile) = &profiled.raw[0];
+        let totals = totals(profile);
+        assert_eq!((totals["allocCount"], totals["allocSize"]), (count, bytes), "{options:?}");
+        let line = String::from_utf8_lossy(profile)
+            .lines()
+            .find(|line| line.starts_with(&format!("{take} ")))
+            .map(str::to_owned);
+        let expected = format!(" {count} {bytes}");
+        assert!(line.as_ref().is_some_and(|line| line.ends_with(&expected)), "{line:?}, {options:?}");
     }
 }
 
@@ -358,9 +455,11 @@ fn objects_need_caches_of_the_cachegrind_tool() {
         (&["--objects=yes"][..], "--objects=yes tells where misses of simulated caches are: add --cache-sim=yes"),
         (&["--cache-sim=yes", "--streams=misses"][..], "--streams=misses tells how data objects are walked over"),
         (&["--cache-sim=yes", "--streams=all"][..], "--streams"),
+        (&["--cache-sim=yes", "--alloc-depth=2"], "--alloc-depth says which callers tell data objects apart"),
+        (&["--cache-sim=yes", "--objects=yes", "--alloc-depth=33"], "--alloc-depth"),
         (
             &["--cache-sim=yes", "--alloc-fn=mine"][..],
-            "--alloc-fn names what hands out data objects: add --objects=yes",
+            "--alloc-fn names what hands out data objects: add --objects=yes, or --collect-alloc=yes",
         ),
         (
             &["--tool=callgrind", "--cache-sim=yes", "--objects=yes"],

@@ -14,6 +14,7 @@ fn object(kind: Kind, name: &str, line: u64, counts: [u64; 2]) -> Object {
         bytes: 8,
         blocks: 1,
         peak_bytes: 0,
+        callers: Vec::new(),
         counts: counts.into(),
     }
 }

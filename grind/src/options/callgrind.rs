@@ -380,7 +380,6 @@ pub static OPTIONS: &[Opt] = &[
     ),
     lacking(&["--dump-bb"], Kind::Bool, &["no"], "positions are instructions (--dump-instr) and lines"),
     lacking(&["--dump-bbs"], Kind::Bool, &["no"], "positions are instructions (--dump-instr) and lines"),
-    lacking(&["--collect-alloc"], Kind::Bool, &["no"], "allocations are not counted"),
     lacking(&["--mangle-names"], Kind::Bool, &["yes"], "use --demangle=no for names as the linker has them"),
     lacking(&["--compress-mangled"], Kind::Bool, &["no"], "names are written in full once (--compress-strings)"),
     ignored(&["--simulate-sectors"], Kind::Bool, "it has no effect in Valgrind either"),

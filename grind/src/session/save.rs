@@ -125,7 +125,7 @@ impl Runner<'_> {
         let mut desc = self.simulation.descriptions();
         desc.extend(self.broken.as_ref().map(|what| broken::description(what)));
         let command = self.processes.get(&report.pid).map(|p| dump::command(&p.args)).unwrap_or_default();
-        let objects = self.watchers.is_some().then_some(&found.objects);
+        let objects = self.options.objects.then_some(&found.objects);
         let (distances, sharing) = (found.distances.as_ref(), found.sharing.as_ref());
         grind_objects::report::mem(report, objects, distances, sharing, &mut *self.symbolizer, &command, &desc)
     }
@@ -141,12 +141,29 @@ impl Runner<'_> {
         beside.push(".data");
         match objects.profile() {
             // Without objects it would be empty.
-            _ if self.watchers.is_none() => {}
+            _ if !self.options.objects => {}
             Ok(profile) => {
                 let _ = self.save(pid, &profile, Path::new(&beside));
             }
             Err(error) => self.user(pid, &format!("error: no profile of data objects: {error}")),
         }
+        if self.options.verbosity > 1 && objects.head.unknown_frees > 0 {
+            let text = format!("{} calls took back blocks that were not handed out.", objects.head.unknown_frees);
+            self.log.say(pid, Voice::Detail, &text);
+        }
+        if self.options.verbosity > 0 && self.invocation == Invocation::Grind {
+            let name = command_line(&[path.into_os_string()]);
+            let what = match objects.head.reuse {
+                _ if self.options.objects => "Data objects",
+                Some(_) => "Stack distances",
+                None => "Shared lines",
+            };
+            self.user(pid, &format!("\n{what}: {name}\nTo read them: mem_annotate {name}"));
+        }
+    }
+
+    /// What is wrong with the allocators that were looked for, if they were.
+    pub(super) fn tell_allocators(&mut self, pid: Pid) {
         if self.options.verbosity > 0 && self.watchers.as_mut().is_some_and(Watchers::none) {
             let text = "warning: no allocator was found by its name, so blocks of the heap are not told apart\n\
                         (is the program stripped, and linked statically?)";
@@ -159,19 +176,6 @@ impl Runner<'_> {
                     format!("--alloc-fn={name}: no function of what was mapped has this name (* stands for any text)");
                 self.notice(pid, Notice::Warning(text));
             }
-        }
-        if self.options.verbosity > 1 && objects.head.unknown_frees > 0 {
-            let text = format!("{} calls took back blocks that were not handed out.", objects.head.unknown_frees);
-            self.log.say(pid, Voice::Detail, &text);
-        }
-        if self.options.verbosity > 0 && self.invocation == Invocation::Grind {
-            let name = command_line(&[path.into_os_string()]);
-            let what = match objects.head.reuse {
-                _ if self.watchers.is_some() => "Data objects",
-                Some(_) => "Stack distances",
-                None => "Shared lines",
-            };
-            self.user(pid, &format!("\n{what}: {name}\nTo read them: mem_annotate {name}"));
         }
     }
 
