@@ -68,7 +68,7 @@ impl Findings {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&pid).unwrap_or_default()
     }
 
-    fn put(&self, pid: Pid, found: Found) {
+    pub(crate) fn put(&self, pid: Pid, found: Found) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(pid, found);
     }
 }
@@ -553,7 +553,9 @@ fn missed_object(objects: &mut Objects, sites: &Sites, number: u32, addr: u64, s
         _ => Access::Read,
     };
     let at = objects::Site { module: site.module, addr: site.addr.0 };
-    objects.missed(&sites.images, Miss { addr, size: size.into(), site: at, access, last_level });
+    // Cachegrind books a modification as a read.
+    let write = access == Access::Write;
+    objects.missed(&sites.images, Miss { addr, size: size.into(), site: at, access, write, last_level });
 }
 
 /// Asks for what the record at the start of `records` will need of the tables, which are mostly larger than the processor's

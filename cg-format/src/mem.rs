@@ -7,6 +7,7 @@
 //! order: by kind, file, line, name; streams by object, file, line, instruction. A reader ignores keys that it does not know.
 
 pub mod fold;
+pub mod missed_by;
 pub mod notation;
 pub mod reuse;
 pub mod sharing;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cachegrind::Profile;
 use crate::count::TooLarge;
+use missed_by::MissedBy;
 use reuse::{Reuse, ReuseHead};
 use sharing::{Shared, SharingHead};
 use streams::Stream;
@@ -90,6 +92,9 @@ pub struct Head {
     /// What is said of shared lines behind those, if they were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sharing: Option<SharingHead>,
+    /// How many rows of functions that miss objects follow behind those, if calls were recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missed_by: Option<usize>,
 }
 
 /// What the first line says of streams.
@@ -201,6 +206,8 @@ pub struct Mem {
     pub reuse: Vec<Reuse>,
     /// Lines that threads share.
     pub sharing: Vec<Shared>,
+    /// Functions that miss objects, in the order of those.
+    pub missed_by: Vec<MissedBy>,
 }
 
 /// Why a file is none of data objects.
@@ -238,6 +245,15 @@ pub enum Error {
         /// The accesses of the first line.
         total: u64,
     },
+    /// The misses of all functions at an object are not the object's.
+    MissedBy {
+        /// The object's name.
+        object: String,
+        /// What the functions' misses sum to.
+        sum: u64,
+        /// The misses of the object.
+        total: u64,
+    },
     /// The accesses of all shared lines are not those that the first line tells of.
     Sharing {
         /// What they sum to.
@@ -273,6 +289,9 @@ impl std::fmt::Display for Error {
             }
             Self::Distances { sum, total } => {
                 write!(f, "incomplete: all distances are of {sum} accesses, but the file's total is {total}")
+            }
+            Self::MissedBy { object, sum, total } => {
+                write!(f, "incomplete: all functions have {sum} misses of {object}, which has {total}")
             }
             Self::Sharing { sum, total } => {
                 write!(f, "incomplete: all shared lines have {sum} accesses, but the file's total is {total}")
@@ -325,6 +344,8 @@ impl Mem {
         if let Some(head) = &mut self.head.sharing {
             sharing::finish(head, &mut self.sharing);
         }
+        self.missed_by.iter_mut().for_each(|by| by.object = to.get(by.object).copied().unwrap_or(by.object));
+        missed_by::finish(&mut self.head, &mut self.missed_by);
         self.head.objects = self.objects.len();
         if let Some(head) = &mut self.head.streams {
             head.count = self.streams.len();
@@ -376,6 +397,10 @@ impl Mem {
             serde_json::to_writer(&mut *out, row)?;
             out.write_all(b"\n")?;
         }
+        for row in &self.missed_by {
+            serde_json::to_writer(&mut *out, row)?;
+            out.write_all(b"\n")?;
+        }
         Ok(())
     }
 
@@ -417,13 +442,14 @@ impl Mem {
         };
         let reuse = head.reuse.as_ref().map(|of| lines.distances(of)).transpose()?.unwrap_or_default();
         let sharing = head.sharing.as_ref().map(|of| lines.sharing(of, objects.len())).transpose()?.unwrap_or_default();
+        let missed_by = head.missed_by.map(|count| lines.missed_by(count, &objects)).transpose()?.unwrap_or_default();
         if lines.next::<serde::de::IgnoredAny>()?.is_some() {
             return Err(lines.wrong("the first line does not speak of this one"));
         }
         if objects.len() < head.objects {
             return Err(lines.wrong(format!("of {} objects there are {}", head.objects, objects.len())));
         }
-        Ok(Self { head, objects, streams, reuse, sharing })
+        Ok(Self { head, objects, streams, reuse, sharing, missed_by })
     }
 
     /// The objects as a profile, in which they are functions: each at the file and the line of what has allocated it.
@@ -518,6 +544,22 @@ impl Lines<'_> {
             return Err(Error::Sharing { sum: reads.saturating_add(writes), total });
         }
         Ok(rows)
+    }
+
+    /// So many rows of functions that miss `objects`.
+    fn missed_by(&mut self, count: usize, objects: &[Object]) -> Result<Vec<MissedBy>, Error> {
+        let mut rows: Vec<MissedBy> = Vec::new();
+        while rows.len() < count {
+            let Some(row) = self.next::<MissedBy>()? else { break };
+            if let Some(problem) = row.problem(objects) {
+                return Err(self.wrong(problem));
+            }
+            rows.push(row);
+        }
+        match missed_by::differs(&rows, objects) {
+            Some((object, sum, total)) => Err(Error::MissedBy { object: objects[object].name.clone(), sum, total }),
+            None => Ok(rows),
+        }
     }
 
     fn wrong(&self, problem: impl Into<String>) -> Error {

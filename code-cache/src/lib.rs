@@ -420,7 +420,9 @@ impl CodeCache {
     /// Whether translations are plain where nothing is recorded: only where calls are followed. (Cachegrind's caches and predictors
     /// go on where they were.)
     pub fn may_be_plain(&self) -> bool {
-        (self.trace.recorded.followed() || self.trace.told_since.is_some()) && !self.trans.follow.given_up
+        let follows = self.trace.recorded.followed() || self.trace.told_since.is_some();
+        // What allocators do is recorded everywhere.
+        follows && !self.trans.follow.given_up && !self.trace.recorded.objects
     }
 
     /// A code cache around freshly mapped tables, without chunks.
@@ -570,6 +572,10 @@ impl CodeCache {
         self.ask_as_settings_say();
         if settings.system_calls {
             self.stop_before_all_calls(true);
+        }
+        if settings.objects && settings.followed() && !settings.simulates() {
+            // Nothing tells which calls are going on but stops.
+            self.stop_allocators();
         }
         let frames = stack::frames_told(&settings);
         let Some(chunk) = self.chunks.first_mut() else { return };

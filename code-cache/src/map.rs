@@ -328,7 +328,7 @@ impl CodeCache {
         }
     }
 
-    /// Calls of allocators stop from here on: there are several threads.
+    /// Calls of allocators stop from here on: there are several threads, or what is recorded does not say whose calls they are.
     pub fn stop_allocators(&self) {
         self.tables.store_u64(layout::ALLOCATORS_STOP as usize, 1);
     }

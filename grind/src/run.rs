@@ -9,11 +9,12 @@ use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Duration;
 
 use grind_analysis::broken;
 use grind_analysis::callgrind::dump_service::DumpService;
 use grind_analysis::callgrind::dumps::About;
-use grind_analysis::callgrind::sink::Recorder;
+use grind_analysis::callgrind::sink::{Recorder, Wanted};
 use grind_analysis::cycles::Cycles;
 use grind_analysis::simulator::Simulator;
 use grind_names::source::Sources;
@@ -241,6 +242,10 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         settings.trace.system_calls = options.callgrind.collect_systime.is_some();
         let (jumps, hooks) = (options.callgrind.collect_jumps, options.callgrind.hooks());
         let by_caller = options.callgrind.by_caller();
+        if settings.trace.objects {
+            // From the first call on: what allocators do among calls that are told takes long.
+            options.callgrind.told_for = Some(Duration::ZERO);
+        }
         let told_first = options.callgrind.told_first();
         let bus = options.callgrind.collect_bus;
         let each = options.callgrind.whole_chains;
@@ -313,7 +318,15 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
     }
     let (caches, levels) = (simulation.caches, simulation.levels);
     let (counted, descriptions) = (simulation.events().caches, simulation.descriptions());
-    runner.simulate(simulation, findings.unwrap_or_default());
+    let findings = findings.unwrap_or_default();
+    let objects = (callgrind && (options.objects || options.collect_alloc)).then(|| Wanted {
+        images: Reader::new(options.names()),
+        misses: options.objects,
+        streams: caches.filter(|_| options.streams).map(|caches| caches.d1.line().into()),
+        second: levels.is_some_and(|levels| levels.second.is_some()),
+        findings: findings.clone(),
+    });
+    runner.simulate(simulation, findings);
     runner.listens();
     if let Some(every) = options.dump_every {
         runner.writes_parts(Timeline::new(every));
@@ -334,7 +347,8 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
             let caches = (caches.as_ref(), levels.as_ref());
             let recorder = Recorder::new(control_requests, options.names(), events, caches, dump_service.clone())
                 .with_made(runner.made())
-                .with_pricing(pricing);
+                .with_pricing(pricing)
+                .with_objects(objects);
             runner.record_calls(dump_service, events.names());
             runner.find_frames(options.names());
             guest.follow(&settings, &mut runner, Some(Box::new(recorder)))

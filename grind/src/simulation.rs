@@ -90,7 +90,7 @@ pub enum Impossible {
     Allocators,
     /// There are none whose callers could tell them apart.
     Depth,
-    /// With calls that are told, allocators are not watched; the option that asks for it.
+    /// Where every access is told, allocators are not watched; the option that asks for them.
     Told(&'static str),
     /// The use of lines cannot be added up over lines of different sizes.
     Uses(LinesDiffer),
@@ -136,8 +136,8 @@ impl fmt::Display for Impossible {
             Self::Depth => write!(f, "--alloc-depth says which callers tell data objects apart: add --objects=yes"),
             Self::Told(option) => write!(
                 f,
-                "{option} needs calls that emitted code follows, and other options want them told one by one here \
-                 (--cacheuse, --simulate-wb, --reuse-dist, --sharing, --dump-every-bb, --cycle-estimation, --frames)"
+                "{option} is of what misses the first level, which --cacheuse and --simulate-wb do not tell apart from all other \
+                 accesses: leave one of them out"
             ),
             Self::Uses(differ) => write!(f, "--cacheuse: {differ}; use --I1, --D1 and --LL"),
             Self::Large { option, lines } => write!(
@@ -203,6 +203,11 @@ impl Simulation {
         let told = simulation.distances.is_some() || simulation.sharing.is_some();
         simulation.every = uses || callgrind.is_some_and(|c| c.simulate_wb) || told;
         simulation.uses = uses;
+        let all_told = callgrind.is_some_and(|c| c.cache_use != CacheUse::No || c.simulate_wb);
+        let objects = [(options.objects, "--objects=yes"), (options.collect_alloc, "--collect-alloc=yes")];
+        if let Some((_, option)) = objects.into_iter().find(|(asked, _)| *asked && all_told) {
+            return Err(Impossible::Told(option));
+        }
         let levels = options.levels.levels(options.caches, found.geometries.ll);
         levels.check().map_err(Impossible::Levels)?;
         let two_levels = callgrind.and_then(|c| {

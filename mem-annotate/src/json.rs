@@ -78,6 +78,17 @@ fn object(json: &mut Json, model: &Model, row: &Row, sources: &mut Sources<'_>) 
         json.integer(n.into());
     }
     json.integers("counts", row.counts.iter().copied());
+    json.key("missed_by");
+    json.begin_array();
+    for by in row.missed_by.iter().map(|n| &model.mem.missed_by[*n]) {
+        json.begin_object();
+        json.name("function", by.function.as_bytes());
+        json.name("file", by.file.as_bytes());
+        json.name("module", by.module.as_bytes());
+        json.integers("counts", by.counts.iter().map(|n| i128::from(*n)));
+        json.end_object();
+    }
+    json.end_array();
     json.key("streams");
     json.begin_array();
     let name = sources.variable(object);

@@ -20,6 +20,8 @@ pub(crate) struct Row {
     pub(crate) counts: Vec<i128>,
     /// Indices of its streams, those with the most misses first. None where two files are compared.
     pub(crate) streams: Vec<usize>,
+    /// Indices of the functions that miss it, those with the most misses first. None where two files are compared.
+    pub(crate) missed_by: Vec<usize>,
 }
 
 /// See the module's description.
@@ -71,7 +73,7 @@ impl Model {
         let mut rows: Vec<Row> = mem
             .objects
             .iter()
-            .map(|o| Row { object: o.clone(), counts: signed(&o.counts), streams: Vec::new() })
+            .map(|o| Row { object: o.clone(), counts: signed(&o.counts), streams: Vec::new(), missed_by: Vec::new() })
             .collect();
         let mut alone = vec![true; mem.streams.len()];
         match &before {
@@ -85,7 +87,12 @@ impl Model {
                 });
                 for o in &before.objects {
                     let n = *there.entry(key(o)).or_insert_with(|| {
-                        rows.push(Row { object: o.clone(), counts: vec![0; totals.len()], streams: Vec::new() });
+                        rows.push(Row {
+                            object: o.clone(),
+                            counts: vec![0; totals.len()],
+                            streams: Vec::new(),
+                            missed_by: Vec::new(),
+                        });
                         rows.len() - 1
                     });
                     rows[n].counts.iter_mut().zip(&o.counts).for_each(|(sum, n)| *sum -= i128::from(*n));
@@ -98,6 +105,9 @@ impl Model {
             None => {
                 for (n, stream) in mem.streams.iter().enumerate() {
                     rows[stream.object].streams.push(n);
+                }
+                for (n, by) in mem.missed_by.iter().enumerate() {
+                    rows[by.object].missed_by.push(n);
                 }
                 alone = notation::alone(&mem.streams);
                 for row in &mut rows {
@@ -147,7 +157,17 @@ impl Model {
         self.hidden = all - self.rows.len();
         let misses: u64 = self.mem.streams.iter().fold(0, |sum, s| sum.saturating_add(s.misses));
         let streams = &self.mem.streams;
+        let of = &self.mem.missed_by;
         for row in &mut self.rows {
+            let weight = |n: &usize| {
+                let counts: Vec<i128> = of[*n].counts.iter().map(|n| i128::from(*n)).collect();
+                weights(&counts)
+            };
+            row.missed_by.sort_by_key(|n| std::cmp::Reverse(weight(n)));
+            row.missed_by.retain(|n| {
+                let weight = weight(n).first().copied().unwrap_or(0);
+                weight > 0 && weight as f64 * 100.0 >= threshold * whole as f64
+            });
             row.streams.retain(|n| streams[*n].misses as f64 * 100.0 >= threshold * misses as f64);
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use cg_cli::source_text;
 use cg_format::mem::streams::Stream;
-use cg_format::mem::{Kind, Object, notation};
+use cg_format::mem::{Kind, Object, UNKNOWN, notation};
 
 use crate::model::{Model, Row};
 use crate::source::Sources;
@@ -70,6 +70,7 @@ fn objects(
         writeln!(out)?;
         writeln!(out, "{}", columns.row(model, &row.counts, &title(&row.object, sources)))?;
         callers(out, &row.object)?;
+        missed_by(out, model, row, columns)?;
         streams(out, model, row, sources)?;
     }
     if model.hidden > 0 {
@@ -211,6 +212,16 @@ fn callers(out: &mut dyn Write, object: &Object) -> io::Result<()> {
             line => format!("  {}:{line}", caller.file),
         };
         writeln!(out, "    called by {}{place}", caller.function)?;
+    }
+    Ok(())
+}
+
+/// The functions that miss an object, those with the most misses first.
+fn missed_by(out: &mut dyn Write, model: &Model, row: &Row, columns: &Columns) -> io::Result<()> {
+    for by in row.missed_by.iter().map(|n| &model.mem.missed_by[*n]) {
+        let counts: Vec<i128> = by.counts.iter().map(|n| i128::from(*n)).collect();
+        let file = if by.file == UNKNOWN { &by.module } else { &by.file };
+        writeln!(out, "{}", columns.row(model, &counts, &format!("  in {}  {file}", by.function)))?;
     }
     Ok(())
 }

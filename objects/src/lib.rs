@@ -143,6 +143,8 @@ pub struct Miss {
     pub site: Site,
     /// What it does there.
     pub access: Access,
+    /// The profile books it as a write: tools have modifications as one or the other.
+    pub write: bool,
     /// It is one of the last level, too.
     pub last_level: bool,
 }
@@ -167,6 +169,23 @@ pub struct Found {
     pub unknown_frees: u64,
     /// Where they are missed, if that was asked for; by index into `objects`.
     pub streams: Option<streams::Found>,
+    /// Which functions miss them, if calls are recorded.
+    pub missed_by: Vec<MissedBy>,
+    /// How often the instruction at each address was executed, if that is not in the report.
+    pub executions: Option<BTreeMap<u64, u64>>,
+}
+
+/// What a function, in its context, misses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissedBy {
+    /// Its name, as the profile of calls has it.
+    pub function: Vec<u8>,
+    /// Its source file.
+    pub file: Vec<u8>,
+    /// The file that it is in.
+    pub module: Vec<u8>,
+    /// By object, as [`Tally::misses`].
+    pub missed: Vec<(u32, [u64; 4])>,
 }
 
 impl Objects {
@@ -338,22 +357,22 @@ impl Objects {
         tally.peak = tally.peak.max(tally.live);
     }
 
-    /// An access has missed the first level.
-    pub fn missed(&mut self, images: &Images, miss: Miss) {
+    /// An access has missed the first level. Returns the number of the object.
+    pub fn missed(&mut self, images: &Images, miss: Miss) -> u32 {
         let (number, place) = match self.blocks.find(miss.addr) {
             Some((number, block)) => (number, Some(block)),
             None => self.other(images, miss.addr, miss.site),
         };
         let misses = &mut self.found[number as usize].1.misses;
-        // A modification is booked as a read, as the profile has it.
-        let first = if miss.access == Access::Write { 2 } else { 0 };
+        let first = if miss.write { 2 } else { 0 };
         misses[first] += 1;
         misses[first + 1] += u64::from(miss.last_level);
         if let Some(streams) = &mut self.streams {
-            let Miss { addr, size, site, access, last_level } = miss;
+            let Miss { addr, size, site, access, last_level, .. } = miss;
             let key = streams::Key { object: number, site, access };
             streams.missed(key, streams::Miss { addr, size, place, last_level });
         }
+        number
     }
 
     /// Wants to know where blocks come and go from here on: [`Objects::changes`].
@@ -421,7 +440,7 @@ impl Objects {
     #[must_use]
     pub fn found(self) -> Found {
         let streams = self.streams.map(streams::Streams::found);
-        Found { objects: self.found, unknown_frees: self.unknown_frees, streams }
+        Found { objects: self.found, unknown_frees: self.unknown_frees, streams, ..Found::default() }
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
+use cg_format::mem::missed_by::MissedBy;
 use cg_format::mem::reuse::Reuse;
 use cg_format::mem::sharing::{self as rows, Shared, SharedUse, SourceLine, Which};
 use cg_format::mem::streams::Part;
@@ -71,11 +72,13 @@ pub fn mem(
             streams: found.streams.as_ref().map(|of| StreamsHead { count: 0, line: of.line, others: of.others }),
             reuse: distances.map(distances::Found::head),
             sharing: shared.map(sharing::Found::head),
+            missed_by: None,
         },
         objects: Vec::new(),
         streams: Vec::new(),
         reuse: Vec::new(),
         sharing: Vec::new(),
+        missed_by: Vec::new(),
     };
     let mut rows = vec![0; found.objects.len()];
     for (n, (object, tally)) in found.objects.iter().enumerate() {
@@ -90,8 +93,11 @@ pub fn mem(
         }
         all.objects.push(row);
     }
+    missed_by(&mut all, found, &rows);
+    let executed = found.executions.as_ref();
     let found = found.streams.iter().flat_map(|found| found.streams.iter().map(|stream| (stream, found.line)));
-    let executions = executions(report, found.clone().map(|(stream, _)| stream.key.site));
+    let sites = found.clone().map(|(stream, _)| stream.key.site);
+    let executions = executions(report, executed, sites);
     let sites: BTreeSet<Site> = executions.keys().copied().collect();
     let numbers: HashMap<Site, usize> = sites.into_iter().zip(0..).collect();
     for (found, line) in found {
@@ -142,9 +148,34 @@ fn lines(shared: &sharing::Found, rows: &[usize], places: &BTreeMap<Site, Known>
     all.map(row).collect()
 }
 
-/// How often these instructions were executed.
-fn executions(report: &ProcessReport<'_>, sites: impl Iterator<Item = Site>) -> HashMap<Site, u64> {
-    let mut executions: HashMap<Site, u64> = sites.map(|site| (site, 0)).collect();
+/// Who misses which objects, if that was found; `rows` are those of the objects by number.
+fn missed_by(all: &mut Mem, found: &Found, rows: &[usize]) {
+    if !found.missed_by.is_empty() {
+        all.head.missed_by = Some(0);
+    }
+    for by in &found.missed_by {
+        let of_object = |(object, counts): &(u32, [u64; 4])| MissedBy {
+            object: rows[*object as usize],
+            function: text(&by.function),
+            file: text(&by.file),
+            module: text(&by.module),
+            counts: counts.to_vec(),
+        };
+        all.missed_by.extend(by.missed.iter().map(of_object));
+    }
+}
+
+/// How often these instructions were executed: as `executed` says by address, or else the report.
+fn executions(
+    report: &ProcessReport<'_>,
+    executed: Option<&BTreeMap<u64, u64>>,
+    sites: impl Iterator<Item = Site>,
+) -> HashMap<Site, u64> {
+    let of = |site: Site| executed.and_then(|by_address| by_address.get(&site.addr)).copied().unwrap_or(0);
+    let mut executions: HashMap<Site, u64> = sites.map(|site| (site, of(site))).collect();
+    if executed.is_some() {
+        return executions;
+    }
     if !executions.is_empty() {
         for one in report.counts.instructions() {
             if let Some(sum) = executions.get_mut(&Site { module: one.module as u32, addr: one.addr.0 }) {

@@ -721,6 +721,10 @@ pub trait Sink: Send {
     fn stack(&mut self, _pid: Pid, _tid: Tid, _range: Range<u64>) {}
     /// A thread has recorded these words.
     fn records(&mut self, pid: Pid, tid: Tid, words: &[u32]);
+    /// The same where nothing is counted: they are about objects, and of nothing else.
+    fn objects(&mut self, pid: Pid, tid: Tid, words: &[u32]) {
+        self.records(pid, tid, words);
+    }
     /// Something is asked about the process, by its thread `tid` or from outside (`None`); what its threads have recorded has been
     /// handed over. Whatever the session needs must be there for `Session::asked`, which is called next (but not
     /// for [`Query::ToggleCollect`]).

@@ -9,6 +9,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use crate::follow::{FRAME_WORDS, depth_told};
 use crate::{
     ALLOCATOR_CALLED, CONTEXT_SITE, CONTEXT_WORDS, LINE_LOADED, LINE_REUSED, LINE_WORDS, NOT_COUNTED, object_words,
 };
@@ -213,6 +214,7 @@ pub fn alone(records: &[u32], words_of: impl Fn(u32) -> Option<usize>) -> Vec<u3
         let about = object_words(first);
         let words = about.or(match first {
             CONTEXT_SITE => Some(CONTEXT_WORDS),
+            told if depth_told(told).is_some() => Some(FRAME_WORDS),
             LINE_LOADED | LINE_REUSED => Some(LINE_WORDS),
             site => words_of(site),
         });

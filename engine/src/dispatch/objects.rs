@@ -181,7 +181,13 @@ impl Dispatcher<'_> {
         let counts = th.counted_slot(p.counting) == Some(slot);
         let recording =
             counts && !p.code_cache.borrow().trace.plain() && p.pool.borrow().slot_word(slot, SlotWord::TracePos) != 0;
-        if recording && p.threads.len() == 1 {
+        let alone = p.threads.len() == 1;
+        if counts {
+            // It has the frames of this moment in front.
+            self.pull_stack(tid);
+        }
+        let Some(p) = self.process_of(tid) else { return };
+        if recording && alone {
             return self.append(tid, slot, &record);
         }
         if let ([ALLOCATOR_CALLED, which, ..], false) = (&mut record[..], counts) {
@@ -191,7 +197,12 @@ impl Dispatcher<'_> {
         for thread in threads {
             self.hand_over_ahead(thread);
         }
-        if let Some(trace_channel) = &self.trace_channel {
+        let (Some(trace_channel), Some(p)) = (&self.trace_channel, self.process_of(tid)) else { return };
+        if !counts {
+            trace_channel.objects(pid, tid, record);
+        } else if self.follows(tid) {
+            trace_channel.recorded(pid, tid, &p.code_cache.borrow().trans.follow, |to| *to = record);
+        } else {
             trace_channel.records(pid, tid, record);
         }
     }
@@ -204,7 +215,7 @@ impl Dispatcher<'_> {
         announce(trace_channel, &mut p.code_cache.borrow_mut());
         let words = objects_of(&p.code_cache.borrow(), &words);
         if !words.is_empty() {
-            trace_channel.records(p.pid, tid, words);
+            trace_channel.objects(p.pid, tid, words);
         }
     }
 
@@ -236,11 +247,17 @@ impl Dispatcher<'_> {
         let mut words = Vec::new();
         p.pool.borrow_mut().read_trace_ahead(th.slot, usize::MAX, &mut words);
         announce(trace_channel, &mut p.code_cache.borrow_mut());
-        if th.counted_slot(p.counting) != Some(th.slot) {
+        let counts = th.counted_slot(p.counting) == Some(th.slot);
+        if !counts {
             words = objects_of(&p.code_cache.borrow(), &words);
         }
-        if !words.is_empty() {
-            trace_channel.records(p.pid, tid, words);
+        match words.is_empty() {
+            true => {}
+            _ if !counts => trace_channel.objects(p.pid, tid, words),
+            _ if self.follows(tid) => {
+                trace_channel.recorded(p.pid, tid, &p.code_cache.borrow().trans.follow, |to| *to = words);
+            }
+            _ => trace_channel.records(p.pid, tid, words),
         }
     }
 }

@@ -55,7 +55,10 @@ pub struct Opt {
 
 const ANY_INT: Kind = Kind::Int { min: i64::MIN, max: i64::MAX };
 const FD: Kind = Kind::Int { min: 0, max: i32::MAX as i64 };
-const ALLOC_DEPTH: Kind = Kind::Int { min: 1, max: 32 };
+/// How addresses that miss are told.
+pub const STREAMS: Kind = Kind::Choice(&["no", "misses"]);
+/// How many callers may tell blocks apart.
+pub const ALLOC_DEPTH: Kind = Kind::Int { min: 1, max: 32 };
 
 const fn opt(names: &'static [&'static str], kind: Kind, role: Role, default: &'static str, help: &'static str) -> Opt {
     Opt { names, kind, role, default, help }
@@ -438,7 +441,7 @@ pub static OPTIONS: &[Opt] = &[
     ),
     opt(
         &["--streams"],
-        Kind::Choice(&["no", "misses"]),
+        STREAMS,
         Role::Tool(|o, v| {
             o.streams = matches!(v, Value::Text(text) if text == "misses");
             Ok(())
