@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use cg_format::mem::notation;
 use cg_format::mem::streams::{Grid, Stream};
 use cg_format::mem::{Kind, Mem, Object};
 use grind_tests::build::{Source, compile};
@@ -469,4 +470,57 @@ fn objects_need_caches() {
         let text = String::from_utf8_lossy(&outcome.stderr).into_owned();
         assert!(!outcome.status.success() && outcome.stdout.is_empty() && text.contains(says), "{text}");
     }
+}
+
+/// The columns of four arrays, as HYDRO's `conservar.c` goes over them: the report names the arrays, each with its steps, all its misses,
+/// and what is lost of each line; and who does what the hint says, misses as much less often as the closed form says.
+#[test]
+fn blocking_by_the_hint_takes_what_the_closed_form_says() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let source = tools::workspace_root().join("docs/examples/conservar.c");
+    let text = std::fs::read(&source).expect("its source");
+    let arrays = ["density", "momentum_x", "momentum_y", "energy"];
+    let (n, line, double) = (600, 64, 8);
+    let run_in = |slices: u64| {
+        let program = dir.path().join("conservar").display().to_string();
+        let define = format!("-DSLICES={slices}");
+        let source = source.display().to_string();
+        compile(&["gcc", "-g", "-O1", &define, "-o", &program, &source].map(str::to_owned), dir.path());
+        run_with(&["--D1=32768,8,64", "--streams=misses", "--alloc-fn=array"], &[&program], dir.path())
+    };
+    let reads = |run: &Run, array: &str| {
+        let mem = &run.processes[0].1;
+        let variable = |o: &Object| {
+            let of = text.split(|b| *b == b'\n').nth((o.line as usize).wrapping_sub(1));
+            notation::variable(o, of)
+        };
+        let of_array = mem.objects.iter().position(|o| o.kind == Kind::Heap && variable(o) == array);
+        let object = of_array.unwrap_or_else(|| panic!("no {array}"));
+        let alone = notation::alone(&mem.streams);
+        let all = mem.streams.iter().zip(alone).filter(|(s, _)| s.object == object && s.access.word() == "read");
+        let all: Vec<(Stream, bool)> = all.map(|(stream, alone)| (stream.clone(), alone)).collect();
+        (mem.objects[object].counts[0], all)
+    };
+    let by_columns = run_in(1);
+    let mut slices = Vec::new();
+    for array in arrays {
+        let (misses, streams) = reads(&by_columns, array);
+        let [(stream, alone)] = &streams[..] else { panic!("{array}: {streams:?}") };
+        // Between two accesses to a line lie the lines of a column of each array, many more than there are.
+        assert_eq!((misses, stream.misses, stream.irregular), (n * n, n * n, 0), "{array}");
+        let [part] = &stream.parts[..] else { panic!("{array}: {stream:?}") };
+        assert_eq!(notation::part(stream, part, array, *alone), format!("read {array}[0:1:600 . 0:600:360000]"));
+        assert_eq!(notation::used(stream, line, *alone), Some(double), "the rest is lost");
+        let hint = notation::hint(stream, line).expect("one");
+        let many = hint.split("take ").nth(1).and_then(|rest| rest.split(' ').next()).expect("how many");
+        slices.push(many.parse::<u64>().expect("a number"));
+    }
+    assert_eq!(slices, [line / double; 4]);
+    let blocked = run_in(slices[0]);
+    let misses = |run: &Run| arrays.iter().map(|array| reads(run, array).0).sum::<u64>();
+    // Each line once, but for a few that share a set with too many others.
+    let once = 4 * n * n * double / line;
+    let got = misses(&blocked);
+    assert!((once..once + once / 200).contains(&got), "{got} of {}", misses(&by_columns));
+    assert_eq!(misses(&by_columns), once * slices[0]);
 }

@@ -129,8 +129,8 @@ impl Simulated {
         at: &mut Records,
     ) -> Option<First> {
         match &mut self.last {
-            Last::Plain(level) => Self::ordinary_of(&self.known, level, t, (columns, objects), at),
-            Last::Deep(levels) => Self::ordinary_of(&self.known, &mut **levels, t, (columns, objects), at),
+            Last::Plain(level) => Self::ordinary_of(&self.known, level, t, columns, objects, at),
+            Last::Deep(levels) => Self::ordinary_of(&self.known, &mut **levels, t, columns, objects, at),
             Last::Absent | Last::Elaborate(_) => None,
         }
     }
@@ -139,7 +139,8 @@ impl Simulated {
         sites: &[Known],
         level: &mut impl Ask,
         t: &mut Thread,
-        ((columns, kept), (by_object, space)): ((Columns, &Kept), (&mut Option<Box<ByObject>>, &Space)),
+        (columns, kept): (Columns, &Kept),
+        (by_object, space): (&mut Option<Box<ByObject>>, &Space),
         at: &mut Records,
     ) -> Option<First> {
         let places = columns.first_missed();
