@@ -144,7 +144,19 @@ pub struct Object {
     /// Of blocks, who has called the function that allocates, the nearest first, as far as that tells them apart.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub callers: Vec<Caller>,
+    /// What of blocks and variables that are not too large was missed: eight bytes at each offset.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<Field>,
     /// By event.
+    pub counts: Vec<u64>,
+}
+
+/// Eight bytes of an object, or of each of its blocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Field {
+    /// Where they begin.
+    pub offset: u64,
+    /// The first of the events of objects.
     pub counts: Vec<u64>,
 }
 
@@ -169,6 +181,30 @@ impl Object {
     #[must_use]
     pub fn key(&self) -> Key<'_> {
         (self.kind, &self.file, self.line, &self.name, &self.function, &self.callers)
+    }
+
+    /// Adds what was missed of another one.
+    fn add_fields(&mut self, fields: Vec<Field>) {
+        for field in fields {
+            match self.fields.binary_search_by_key(&field.offset, |known| known.offset) {
+                Ok(n) => add(&mut self.fields[n].counts, &field.counts),
+                Err(n) => self.fields.insert(n, field),
+            }
+        }
+    }
+
+    /// What is wrong with its fields: they must be in order, and have no more than the object.
+    fn problem(&self) -> Option<&'static str> {
+        let order = self.fields.windows(2).all(|pair| pair[0].offset < pair[1].offset);
+        let mut sums = vec![0; self.counts.len()];
+        for field in &self.fields {
+            if field.counts.len() > sums.len() {
+                return Some("there are more counts than events");
+            }
+            add(&mut sums, &field.counts);
+        }
+        let less = sums.iter().zip(&self.counts).all(|(sum, n)| sum <= n);
+        (!order || !less).then_some("its fields are in no order, or have more misses than the object")
     }
 
     /// Its name as a function of a profile: with its callers behind it, as those of functions are written.
@@ -331,6 +367,7 @@ impl Mem {
             first.blocks = first.blocks.saturating_add(next.blocks);
             first.peak_bytes = first.peak_bytes.saturating_add(next.peak_bytes);
             add(&mut first.counts, &next.counts);
+            first.add_fields(next.fields);
             to[from] = self.objects.len() - 1;
         }
         for stream in &mut self.streams {
@@ -425,6 +462,9 @@ impl Mem {
             let Some(object) = lines.next::<Object>()? else { break };
             if object.counts.len() != head.events.len() {
                 return Err(lines.wrong("there must be a count for each event"));
+            }
+            if let Some(problem) = object.problem() {
+                return Err(lines.wrong(problem));
             }
             for (sum, count) in sums.iter_mut().zip(&object.counts) {
                 *sum = sum.checked_add(*count).ok_or_else(|| lines.wrong("counts are too large"))?;

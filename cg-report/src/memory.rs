@@ -131,6 +131,7 @@ mod tests {
             blocks: 1,
             peak_bytes: 8,
             callers: vec![Caller { file: "/home/x/a.c".into(), ..Caller::default() }],
+            fields: Vec::new(),
             counts: vec![1],
         };
         let place = SourceLine { file: "/home/x/a.c".into(), line: 3, function: "f".into() };
@@ -170,6 +171,7 @@ mod tests {
             blocks: 0,
             peak_bytes: 0,
             callers: Vec::new(),
+            fields: Vec::new(),
             counts: vec![],
         };
         let objects = vec![object("a.c", Kind::Heap), object("b.c", Kind::Heap), object("a.c", Kind::Stack)];

@@ -78,6 +78,16 @@ fn object(json: &mut Json, model: &Model, row: &Row, sources: &mut Sources<'_>) 
         json.integer(n.into());
     }
     json.integers("counts", row.counts.iter().copied());
+    json.key("fields");
+    json.begin_array();
+    for field in &object.fields {
+        json.begin_object();
+        json.key("offset");
+        json.integer(field.offset.into());
+        json.integers("counts", field.counts.iter().map(|n| i128::from(*n)));
+        json.end_object();
+    }
+    json.end_array();
     json.key("missed_by");
     json.begin_array();
     for by in row.missed_by.iter().map(|n| &model.mem.missed_by[*n]) {

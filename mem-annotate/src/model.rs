@@ -49,6 +49,8 @@ pub(crate) struct Model {
     pub(crate) sharing: Option<Sharing>,
     /// The first of two files.
     before: Option<Mem>,
+    /// What of its first sorting event, or of all if nobody chooses, is shown.
+    least: f64,
     /// Whether the instruction of each stream has no other one.
     pub(crate) alone: Vec<bool>,
 }
@@ -117,7 +119,21 @@ impl Model {
         }
         let (show, sort) = ((0..totals.len()).collect(), mem.head.first_level().collect());
         let (distances, sharing) = (None, None);
-        Ok(Self { mem, commands, totals, whole, rows, hidden: 0, show, sort, distances, sharing, before, alone })
+        Ok(Self {
+            mem,
+            commands,
+            totals,
+            whole,
+            rows,
+            hidden: 0,
+            show,
+            sort,
+            distances,
+            sharing,
+            before,
+            least: 0.0,
+            alone,
+        })
     }
 
     /// Chooses events and objects. `sort` is by the sum of misses of the first level if it is not given.
@@ -150,6 +166,7 @@ impl Model {
             let weight = weights(&row.counts).first().copied().unwrap_or(0).unsigned_abs();
             weight > 0 && weight as f64 * 100.0 >= threshold * whole as f64
         };
+        self.least = (threshold * whole as f64).max(f64::MIN_POSITIVE);
         let all = self.rows.len();
         let mut rows: Vec<Row> = std::mem::take(&mut self.rows).into_iter().filter(|row| above(row)).collect();
         rows.sort_by_key(|row| std::cmp::Reverse(weights(&row.counts).iter().map(|n| n.abs()).collect::<Vec<i128>>()));
@@ -171,5 +188,10 @@ impl Model {
             row.streams.retain(|n| streams[*n].misses as f64 * 100.0 >= threshold * misses as f64);
         }
         Ok(())
+    }
+    /// Whether a part of an object with these counts is shown.
+    pub(crate) fn matters(&self, counts: &[u64]) -> bool {
+        let sum: u128 = self.sort.iter().filter_map(|n| counts.get(*n)).map(|n| u128::from(*n)).sum();
+        sum as f64 * 100.0 >= self.least
     }
 }

@@ -371,6 +371,7 @@ mod tests {
             blocks: 0,
             peak_bytes: 0,
             callers: Vec::new(),
+            fields: Vec::new(),
             counts: vec![],
         };
         let mut mem = Mem { objects: vec![object], sharing, ..Mem::default() };

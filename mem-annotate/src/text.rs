@@ -70,6 +70,7 @@ fn objects(
         writeln!(out)?;
         writeln!(out, "{}", columns.row(model, &row.counts, &title(&row.object, sources)))?;
         callers(out, &row.object)?;
+        fields(out, model, row, columns)?;
         missed_by(out, model, row, columns)?;
         streams(out, model, row, sources)?;
     }
@@ -212,6 +213,20 @@ fn callers(out: &mut dyn Write, object: &Object) -> io::Result<()> {
             line => format!("  {}:{line}", caller.file),
         };
         writeln!(out, "    called by {}{place}", caller.function)?;
+    }
+    Ok(())
+}
+
+/// What of an object is missed, where it is not all of the same eight bytes.
+fn fields(out: &mut dyn Write, model: &Model, row: &Row, columns: &Columns) -> io::Result<()> {
+    if model.commands.len() > 1 || row.object.fields.len() < 2 {
+        return Ok(());
+    }
+    for field in row.object.fields.iter().filter(|field| model.matters(&field.counts)) {
+        let mut counts: Vec<i128> = field.counts.iter().map(|n| i128::from(*n)).collect();
+        counts.resize(row.counts.len(), 0);
+        let (first, last) = (field.offset, field.offset.saturating_add(7));
+        writeln!(out, "{}", columns.row(model, &counts, &format!("  bytes {first} to {last}")))?;
     }
     Ok(())
 }

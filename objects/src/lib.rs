@@ -111,7 +111,15 @@ pub struct Objects {
     freed: Option<(Option<Tid>, u64)>,
     /// Where they are missed, if that is asked for.
     streams: Option<streams::Streams>,
+    /// By object, and by offset in steps of [`FIELD`]: misses at blocks and variables of at most [`WITH_FIELDS`] bytes.
+    fields: Vec<Vec<[u64; 4]>>,
 }
+
+/// Bytes of what is told apart within an object.
+pub const FIELD: u64 = 8;
+
+/// The largest blocks and variables whose parts are told apart.
+pub const WITH_FIELDS: u64 = 1024;
 
 /// The call of an allocator that a thread is in.
 #[derive(Clone, Debug, Default)]
@@ -169,6 +177,8 @@ pub struct Found {
     pub unknown_frees: u64,
     /// Where they are missed, if that was asked for; by index into `objects`.
     pub streams: Option<streams::Found>,
+    /// By object, and by offset in steps of [`FIELD`]: as [`Tally::misses`], of those that are not too large.
+    pub fields: Vec<Vec<[u64; 4]>>,
     /// Which functions miss them, if calls are recorded.
     pub missed_by: Vec<MissedBy>,
     /// How often the instruction at each address was executed, if that is not in the report.
@@ -236,6 +246,7 @@ impl Objects {
     pub fn forget(&mut self) {
         self.unknown_frees = 0;
         self.streams.iter_mut().for_each(streams::Streams::forget);
+        self.fields.clear();
         for (_, tally) in &mut self.found {
             *tally = Tally { live: tally.live, peak: tally.live, ..Tally::default() };
         }
@@ -363,8 +374,20 @@ impl Objects {
             Some((number, block)) => (number, Some(block)),
             None => self.other(images, miss.addr, miss.site),
         };
-        let misses = &mut self.found[number as usize].1.misses;
         let first = if miss.write { 2 } else { 0 };
+        if let Some(place) = place.as_ref().filter(|place| place.end.saturating_sub(place.start) <= WITH_FIELDS) {
+            let (object, at) = (number as usize, (miss.addr.saturating_sub(place.start) / FIELD) as usize);
+            if object >= self.fields.len() {
+                self.fields.resize(object + 1, Vec::new());
+            }
+            let fields = &mut self.fields[object];
+            if at >= fields.len() {
+                fields.resize(at + 1, [0; 4]);
+            }
+            fields[at][first] += 1;
+            fields[at][first + 1] += u64::from(miss.last_level);
+        }
+        let misses = &mut self.found[number as usize].1.misses;
         misses[first] += 1;
         misses[first + 1] += u64::from(miss.last_level);
         if let Some(streams) = &mut self.streams {
@@ -440,7 +463,8 @@ impl Objects {
     #[must_use]
     pub fn found(self) -> Found {
         let streams = self.streams.map(streams::Streams::found);
-        Found { objects: self.found, unknown_frees: self.unknown_frees, streams, ..Found::default() }
+        let Self { found: objects, unknown_frees, fields, .. } = self;
+        Found { objects, unknown_frees, streams, fields, ..Found::default() }
     }
 }
 

@@ -11,13 +11,13 @@ use cg_format::mem::missed_by::MissedBy;
 use cg_format::mem::reuse::Reuse;
 use cg_format::mem::sharing::{self as rows, Shared, SharedUse, SourceLine, Which};
 use cg_format::mem::streams::Part;
-use cg_format::mem::{self, Head, Kind, Mem, StreamsHead};
+use cg_format::mem::{self, Field, Head, Kind, Mem, StreamsHead};
 use cg_sim::sharing::NO_OBJECT;
 use grind_names::symbolizer::{Code, Place, Symbolizer, UNKNOWN};
 use grind_session::ProcessReport;
 use grind_symbols::sanitised;
 
-use super::{Found, Object, Site, Tally, distances, sharing, streams};
+use super::{FIELD, Found, Object, Site, Tally, distances, sharing, streams};
 
 /// What is counted of each object, in the order of [`Tally::misses`].
 pub const EVENTS: [&str; 4] = ["D1mr", "DLmr", "D1mw", "DLmw"];
@@ -88,6 +88,7 @@ pub fn mem(
         }
         rows[n] = all.objects.len();
         let mut row = row(object, tally, &places);
+        row.fields = fields(found.fields.get(n).map_or(&[], Vec::as_slice));
         if shared.is_some() {
             row.counts.extend(of_lines);
         }
@@ -146,6 +147,12 @@ fn lines(shared: &sharing::Found, rows: &[usize], places: &BTreeMap<Site, Known>
         Shared { which, lines: row.lines, uses: row.uses.iter().zip(sites).map(used).collect() }
     };
     all.map(row).collect()
+}
+
+/// What of an object was missed.
+fn fields(missed: &[[u64; 4]]) -> Vec<Field> {
+    let there = (0u64..).step_by(FIELD as usize).zip(missed).filter(|(_, counts)| counts.iter().any(|n| *n != 0));
+    there.map(|(offset, counts)| Field { offset, counts: counts.to_vec() }).collect()
 }
 
 /// Who misses which objects, if that was found; `rows` are those of the objects by number.
@@ -231,6 +238,7 @@ fn row(object: &Object, tally: &Tally, places: &BTreeMap<Site, Known>) -> mem::O
         blocks: tally.blocks,
         peak_bytes: tally.peak,
         callers: Vec::new(),
+        fields: Vec::new(),
         counts: tally.misses.into(),
     };
     match object {

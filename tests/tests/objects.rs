@@ -472,6 +472,31 @@ fn objects_need_caches() {
     }
 }
 
+/// What of a structure is missed: the link of each node, the value of every fourth, which is on another line, and the middle of entries.
+#[test]
+fn parts_of_objects_are_those_that_are_accessed() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = build("fields", &[], dir.path()).display().to_string();
+    let run = run(&[&program], dir.path());
+    let (nodes, passes) = (20_000, 3);
+    let fields = |name: &str| {
+        let object = run.objects().iter().find(|o| o.name == name).unwrap_or_else(|| panic!("no {name}"));
+        let sum = |event: usize| object.fields.iter().map(|field| field.counts[event]).sum::<u64>();
+        assert_eq!((0..4).map(sum).collect::<Vec<_>>(), object.counts, "{name}");
+        object.fields.iter().map(|f| (f.offset, f.counts[0], f.counts[2])).collect::<Vec<_>>()
+    };
+    let node = fields(&format!("heap@fields.c:{}", line_of("fields", "node")));
+    // (The allocator has taken the place of some lines before the next node is linked to.)
+    let [(0, links, linked), (72, values, written)] = node[..] else { panic!("{node:?}") };
+    assert_eq!((links, values, written), (passes * nodes, passes * nodes / 4, nodes));
+    assert!((nodes..nodes + nodes / 100).contains(&linked), "{linked}");
+    let wide: Vec<(u64, u64, u64)> = (0..8).map(|entry| (64 * entry + 24, passes, 0)).collect();
+    assert_eq!(fields("wide"), wide);
+    // Arrays are too large for that.
+    let other = run_with(&["--D1=32768,8,64"], &[&build("steps", &[], dir.path()).display().to_string()], dir.path());
+    assert!(other.objects().iter().filter(|o| o.bytes > 1024 && o.kind == Kind::Variable).all(|o| o.fields.is_empty()));
+}
+
 /// The columns of four arrays, as HYDRO's `conservar.c` goes over them: the report names the arrays, each with its steps, all its misses,
 /// and what is lost of each line; and who does what the hint says, misses as much less often as the closed form says.
 #[test]

@@ -15,6 +15,7 @@ fn object(kind: Kind, name: &str, line: u64, counts: [u64; 2]) -> Object {
         blocks: 1,
         peak_bytes: 0,
         callers: Vec::new(),
+        fields: Vec::new(),
         counts: counts.into(),
     }
 }
