@@ -15,6 +15,7 @@ mod last_level;
 mod meaning;
 mod mirrored;
 mod misses;
+mod objects;
 mod peek;
 mod process;
 mod simulated;

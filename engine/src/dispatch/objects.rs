@@ -181,29 +181,31 @@ impl Dispatcher<'_> {
         let counts = th.counted_slot(p.counting) == Some(slot);
         let recording =
             counts && !p.code_cache.borrow().trace.plain() && p.pool.borrow().slot_word(slot, SlotWord::TracePos) != 0;
-        let alone = p.threads.len() == 1;
         if counts {
             // It has the frames of this moment in front.
             self.pull_stack(tid);
         }
-        let Some(p) = self.process_of(tid) else { return };
-        if recording && alone {
+        if recording && p.threads.len() == 1 {
             return self.append(tid, slot, &record);
         }
         if let ([ALLOCATOR_CALLED, which, ..], false) = (&mut record[..], counts) {
             *which |= NOT_COUNTED;
         }
-        let (pid, threads) = (p.pid, p.threads.clone());
-        for thread in threads {
+        for thread in p.threads.clone() {
             self.hand_over_ahead(thread);
         }
+        self.tell_records(tid, counts, record);
+    }
+
+    /// Tells the sink what `tid` has recorded, where that `counts` or where nothing does.
+    fn tell_records(&self, tid: Tid, counts: bool, words: Vec<u32>) {
         let (Some(trace_channel), Some(p)) = (&self.trace_channel, self.process_of(tid)) else { return };
-        if !counts {
-            trace_channel.objects(pid, tid, record);
-        } else if self.follows(tid) {
-            trace_channel.recorded(pid, tid, &p.code_cache.borrow().trans.follow, |to| *to = record);
-        } else {
-            trace_channel.records(pid, tid, record);
+        let follow = &p.code_cache.borrow().trans.follow;
+        match counts {
+            _ if words.is_empty() => {}
+            false => trace_channel.objects(p.pid, tid, words),
+            true if self.follows(tid) => trace_channel.recorded(p.pid, tid, follow, |to| *to = words),
+            true => trace_channel.records(p.pid, tid, words),
         }
     }
 
@@ -213,10 +215,7 @@ impl Dispatcher<'_> {
         let mut words = Vec::new();
         p.pool.borrow_mut().read_trace(slot, &mut words);
         announce(trace_channel, &mut p.code_cache.borrow_mut());
-        let words = objects_of(&p.code_cache.borrow(), &words);
-        if !words.is_empty() {
-            trace_channel.objects(p.pid, tid, words);
-        }
+        self.tell_records(tid, false, objects_of(&p.code_cache.borrow(), &words));
     }
 
     /// Hands over what the threads of a process have recorded so far, while they may run on, if the lives of threads are told: what
@@ -251,14 +250,7 @@ impl Dispatcher<'_> {
         if !counts {
             words = objects_of(&p.code_cache.borrow(), &words);
         }
-        match words.is_empty() {
-            true => {}
-            _ if !counts => trace_channel.objects(p.pid, tid, words),
-            _ if self.follows(tid) => {
-                trace_channel.recorded(p.pid, tid, &p.code_cache.borrow().trans.follow, |to| *to = words);
-            }
-            _ => trace_channel.records(p.pid, tid, words),
-        }
+        self.tell_records(tid, counts, words);
     }
 }
 

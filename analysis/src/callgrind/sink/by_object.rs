@@ -5,20 +5,17 @@
 //! functions at an object are the object's. Blocks come and go whatever is collected.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ops::Range;
 
-use cg_calls::{Node, Profile};
+use cg_calls::{Calls, Node, Profile};
 use cg_format::callgrind::context_name;
 use cg_format::mem::streams::Access;
 use grind_objects::{Images, Miss, MissedBy, Objects, Reader, Site as Place};
 use grind_trace::{Done, Site, SiteKind};
 use grind_types::Tid;
+use grind_types::hash::Map;
 
 use super::super::code::Catalogue;
 use super::super::columns::{Columns, Depth};
-use super::Space;
-use super::process::Process;
-use super::thread::Thread;
 use crate::callgrind::rows::Program as _;
 use crate::simulator::{Findings, Found};
 
@@ -39,6 +36,9 @@ pub struct Wanted {
 
 /// Reads and writes that missed the first level, and the last: those of each object are in this order.
 pub(super) type Missed = [u64; 4];
+
+/// What a thread has missed: by what ran ([`Calls::running`]), and by object.
+pub(super) type OfThread = Map<(u32, u32), Missed>;
 
 /// The objects of a process.
 #[derive(Clone, Debug)]
@@ -72,9 +72,9 @@ impl ByObject {
         }
     }
 
-    /// Thread `t` has missed, and that has been booked.
-    pub(super) fn missed(&mut self, images: &Images, t: &mut Thread, miss: &DataMiss<'_>) {
-        if !self.misses || !t.calls.collecting() {
+    /// A thread with these calls, which has missed that before, has missed, and that has been booked.
+    pub(super) fn missed(&mut self, images: &Images, (calls, before): (&Calls, &mut OfThread), miss: &DataMiss<'_>) {
+        if !self.misses || !calls.collecting() {
             return;
         }
         let access = match miss.site.kind {
@@ -85,10 +85,10 @@ impl ByObject {
         // Callgrind books a modification as a write.
         let (write, last_level) = (access != Access::Read, miss.depth.index() >= self.memory);
         let site = Place { module: miss.site.module, addr: miss.site.addr.0 };
-        let Some(node) = t.calls.running() else { return };
+        let Some(node) = calls.running() else { return };
         let miss = Miss { addr: miss.addr, size: miss.size.into(), site, access, write, last_level };
         let object = self.objects.missed(images, miss);
-        let misses = t.missed.entry((node, object)).or_default();
+        let misses = before.entry((node, object)).or_default();
         let first = if write { 2 } else { 0 };
         misses[first] += 1;
         misses[first + 1] += u64::from(last_level);
@@ -101,9 +101,9 @@ impl ByObject {
         self.executions.iter_mut().for_each(HashMap::clear);
     }
 
-    pub(super) fn thread_ended(&mut self, tid: Tid, t: &mut Thread) {
-        for ((node, object), missed) in std::mem::take(&mut t.missed) {
-            let sums = self.missed.entry(t.calls.describe(node)).or_default().entry(object).or_default();
+    pub(super) fn thread_ended(&mut self, tid: Tid, calls: &Calls, missed: OfThread) {
+        for ((node, object), missed) in missed {
+            let sums = self.missed.entry(calls.describe(node)).or_default().entry(object).or_default();
             sums.iter_mut().zip(missed).for_each(|(sum, n)| *sum += n);
         }
         self.objects.thread_ended(tid);
@@ -119,7 +119,7 @@ impl ByObject {
     }
 
     /// What was found, when all threads have ended.
-    fn found(self, catalogue: &mut Catalogue) -> Found {
+    pub(super) fn found(self, catalogue: &mut Catalogue) -> Found {
         let mut objects = self.objects.found();
         let mut executed: BTreeMap<u64, u64> = BTreeMap::new();
         for (counter, n) in self.executions.into_iter().flatten() {
@@ -144,69 +144,6 @@ impl ByObject {
             });
         }
         Found { objects, ..Found::default() }
-    }
-}
-
-impl Process {
-    /// Books a miss, if it was one of data, of an address and so many bytes.
-    #[inline]
-    pub(super) fn missed_object(
-        &mut self,
-        t: &mut Thread,
-        space: &Space,
-        (number, data, depth): (u32, Option<(u64, u16)>, Depth),
-    ) {
-        if let (Some(by_object), Some((addr, size))) = (&mut self.by_object, data) {
-            let miss = DataMiss { site: &space.sites[number as usize], addr, size, depth };
-            by_object.missed(&space.images, t, &miss);
-        }
-    }
-
-    /// The record that `words` begins with, if it is one of objects: the words behind it.
-    pub(super) fn object_record<'w>(
-        &mut self,
-        t: &mut Thread,
-        catalogue: &mut Catalogue,
-        (words, followed): (&'w [u32], bool),
-    ) -> Option<&'w [u32]> {
-        let by_object = self.by_object.as_mut()?;
-        let rest = by_object.objects.record(words)?;
-        if let (Some(first), Some(allocated)) = (self.columns.allocations, by_object.objects.allocated()) {
-            self.allocated(t, catalogue, (first, followed), (allocated.site.addr, allocated.size));
-        }
-        Some(rest)
-    }
-
-    /// A call of an allocator has returned to an address with a block of so many bytes.
-    fn allocated(
-        &mut self,
-        t: &mut Thread,
-        catalogue: &mut Catalogue,
-        (first, followed): (usize, bool),
-        (to, size): (u64, u64),
-    ) {
-        let call = catalogue.call_before(to).unwrap_or(to.wrapping_sub(1));
-        let counter = self.single_counter(catalogue, call);
-        for (event, n) in [(first, 1), (first + 1, size)] {
-            if followed {
-                t.calls.spent(counter, event, n, &t.now);
-            } else {
-                t.calls.cost(counter, event, n);
-            }
-            if !followed || t.calls.collecting() {
-                t.now[event] += n;
-            }
-        }
-    }
-
-    /// The thread's stack lies there.
-    pub(super) fn stack_lies(&mut self, tid: Tid, range: Range<u64>) {
-        self.by_object.iter_mut().for_each(|by_object| by_object.objects.stack(tid, range.clone()));
-    }
-
-    /// Hands over what was found at objects, at the end of the process.
-    pub(super) fn tell_objects(&mut self, catalogue: &mut Catalogue) -> Option<Found> {
-        Some(self.by_object.take()?.found(catalogue))
     }
 }
 

@@ -192,7 +192,7 @@ impl Simulated {
             }
             if let (Some(by_object), Some(addr), What::Access) = (by_object.as_deref_mut(), addr, known.what) {
                 let miss = DataMiss { site: &space.sites[number as usize], addr, size: known.size, depth };
-                by_object.missed(&space.images, t, &miss);
+                by_object.missed(&space.images, (&t.calls, &mut t.missed), &miss);
             }
             let column = places[known.missed as usize];
             t.now[column] += 1;

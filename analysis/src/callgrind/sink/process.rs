@@ -542,7 +542,9 @@ impl Process {
                     used.thread_gone(of_thread, t.number, &t.calls);
                 }
             }
-            self.by_object.iter_mut().for_each(|by_object| by_object.thread_ended(tid, &mut t));
+            if let Some(by_object) = &mut self.by_object {
+                by_object.thread_ended(tid, &t.calls, std::mem::take(&mut t.missed));
+            }
             self.blocks += t.blocks;
             self.ended.push((t.number, t.calls.take(&t.now)));
         }

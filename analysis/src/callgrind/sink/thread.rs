@@ -8,9 +8,8 @@ use std::collections::HashMap;
 use cg_calls::{Calls, Config};
 use cg_sim::writeback::WriteThrough;
 use grind_trace::follow::FIRST;
-use grind_types::hash::Map;
 
-use super::by_object::Missed;
+use super::by_object::OfThread;
 use super::cache_lines::ThreadUse;
 use super::meaning::Hot;
 
@@ -45,7 +44,7 @@ pub(super) struct Thread {
     /// Frames of an interpreter that it runs, the innermost last.
     pub(super) frames: Vec<Running>,
     /// What has missed, by what ran ([`Calls::running`]) and by data object, if those are asked for.
-    pub(super) missed: Map<(u32, u32), Missed>,
+    pub(super) missed: OfThread,
 }
 
 /// A frame of an interpreter that runs, or will go on when others have been left.
