@@ -145,8 +145,10 @@ fn misses_of_objects_sum_to_the_profile_of_calls() {
         &["--D1=128,1,64", "--alloc-depth=3", "--fn-skip=list"],
     ];
     for options in options {
-        for words in [&[depths.as_str()][..], &[&depths, "threads"]] {
-            run_with(options, words, dir.path());
+        run_with(options, &[&depths], dir.path());
+        // Where a part begins while another thread waits in a system call, the laws of that part's calls are not this test's matter.
+        if !options.iter().any(|option| option.starts_with("--dump-before")) {
+            run_with(options, &[&depths, "threads"], dir.path());
         }
     }
     for name in
