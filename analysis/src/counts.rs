@@ -13,7 +13,7 @@ use crate::cycles::{self, Cycles};
 use cg_format::events::{self, Caches, Tlbs};
 
 /// How many events there are.
-pub const EVENTS: usize = 24;
+pub const EVENTS: usize = 26;
 
 /// The counts of one instruction. The names are those of the events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,48 +43,27 @@ pub struct EventCounts {
     pub it2mr: u64,
     pub oc_d1: u64,
     pub oc_ll: u64,
+    pub alloc_count: u64,
+    pub alloc_size: u64,
 }
 
 impl EventCounts {
     /// Adds others, event by event.
     pub fn add(&mut self, other: &Self) {
-        let Self {
-            ir,
-            i1mr,
-            i2mr,
-            ilmr,
-            dr,
-            d1mr,
-            d2mr,
-            dlmr,
-            dw,
-            d1mw,
-            d2mw,
-            dlmw,
-            bc,
-            bcm,
-            bi,
-            bim,
-            dt1mr,
-            dt1mw,
-            it1mr,
-            dt2mr,
-            dt2mw,
-            it2mr,
-            oc_d1,
-            oc_ll,
-        } = self;
-        let all = [
-            ir, i1mr, i2mr, ilmr, dr, d1mr, d2mr, dlmr, dw, d1mw, d2mw, dlmw, bc, bcm, bi, bim, dt1mr, dt1mw, it1mr,
-            dt2mr, dt2mw, it2mr, oc_d1, oc_ll,
-        ];
-        all.into_iter().zip(other.in_order()).for_each(|(sum, n)| *sum = sum.wrapping_add(n));
+        self.all().into_iter().zip(other.in_order()).for_each(|(sum, n)| *sum = sum.wrapping_add(n));
     }
 
     /// The counts in the order of a cachegrind profile.
     #[must_use]
     pub fn in_order(&self) -> [u64; EVENTS] {
-        let Self {
+        let mut copy = *self;
+        copy.all().map(|n| *n)
+    }
+
+    fn all(&mut self) -> [&mut u64; EVENTS] {
+        let Self { ir, i1mr, i2mr, ilmr, dr, d1mr, d2mr, dlmr, dw, d1mw, d2mw, dlmw, bc, bcm, bi, bim, .. } = self;
+        let Self { dt1mr, dt1mw, it1mr, dt2mr, dt2mw, it2mr, oc_d1, oc_ll, alloc_count, alloc_size, .. } = self;
+        [
             ir,
             i1mr,
             i2mr,
@@ -109,10 +88,8 @@ impl EventCounts {
             it2mr,
             oc_d1,
             oc_ll,
-        } = *self;
-        [
-            ir, i1mr, i2mr, ilmr, dr, d1mr, d2mr, dlmr, dw, d1mw, d2mw, dlmw, bc, bcm, bi, bim, dt1mr, dt1mw, it1mr,
-            dt2mr, dt2mw, it2mr, oc_d1, oc_ll,
+            alloc_count,
+            alloc_size,
         ]
     }
 }
@@ -128,14 +105,17 @@ pub struct Events {
     pub tlbs: Tlbs,
     /// Those of contexts in the caches.
     pub contexts: bool,
+    /// Those of allocations.
+    pub allocations: bool,
 }
 
 impl Events {
     /// How many they are.
     #[must_use]
     pub fn len(self) -> usize {
-        let (branch, contexts) = (if self.branch { 4 } else { 0 }, if self.contexts { 2 } else { 0 });
-        1 + self.simulated() + branch + events::tlbs(self.tlbs).len() + contexts
+        let pairs = usize::from(self.contexts) + usize::from(self.allocations);
+        let branch = if self.branch { 4 } else { 0 };
+        1 + self.simulated() + branch + events::tlbs(self.tlbs).len() + 2 * pairs
     }
 
     fn simulated(self) -> usize {
@@ -168,7 +148,8 @@ impl Events {
             (self.branch, 12..16),
             (self.tlbs != Tlbs::None, 16..19),
             (self.tlbs == Tlbs::Two, 19..22),
-            (self.contexts, 22..EVENTS),
+            (self.contexts, 22..24),
+            (self.allocations, 24..EVENTS),
         ];
         for (_, columns) in groups.into_iter().filter(|(wanted, _)| *wanted) {
             all[columns].iter().for_each(|&n| tell(n));
@@ -178,10 +159,12 @@ impl Events {
     /// Their names, in the order of a profile.
     #[must_use]
     pub fn names(self) -> Vec<&'static str> {
-        use cg_format::events::{OC_D1, OC_LL, cachegrind};
+        use cg_format::events::{ALLOC_COUNT, ALLOC_SIZE, OC_D1, OC_LL, cachegrind};
         let tlbs = events::tlbs(self.tlbs).iter().copied();
         let contexts = [OC_D1, OC_LL].into_iter().filter(|_| self.contexts);
-        cachegrind(self.caches, self.branch).into_iter().chain(tlbs).chain(contexts).map(|e| e.name).collect()
+        let allocations = [ALLOC_COUNT, ALLOC_SIZE].into_iter().filter(|_| self.allocations);
+        let all = cachegrind(self.caches, self.branch).into_iter().chain(tlbs).chain(contexts).chain(allocations);
+        all.map(|e| e.name).collect()
     }
 }
 
@@ -375,6 +358,8 @@ mod tests {
             i2mr: 16,
             d2mr: 17,
             d2mw: 18,
+            alloc_count: 19,
+            alloc_size: 20,
         };
         for (caches, branch, names, row) in [
             (Caches::None, false, "Ir", &[1][..]),
@@ -403,14 +388,12 @@ mod tests {
             assert_eq!(table.singles().count(), 2);
         }
         let none = Counts::default();
-        let mut table =
-            CountTable::new(Events { caches: Caches::Two, branch: false, tlbs: Tlbs::One, contexts: true }, &none);
+        let events = Events { caches: Caches::Two, branch: false, tlbs: Tlbs::One, contexts: true, allocations: true };
+        let mut table = CountTable::new(events, &none);
         table.add(0, GuestAddr(0), &counts);
-        assert_eq!(
-            table.events().names().join(" "),
-            "Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw DT1mr DT1mw IT1mr OcD1 OcLL"
-        );
-        assert_eq!(sums(&table, 0), [1, 2, 3, 4, 5, 6, 7, 8, 9, 21, 22, 23, 14, 15]);
+        let names = "Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw DT1mr DT1mw IT1mr OcD1 OcLL allocCount allocSize";
+        assert_eq!(table.events().names().join(" "), names);
+        assert_eq!(sums(&table, 0), [1, 2, 3, 4, 5, 6, 7, 8, 9, 21, 22, 23, 14, 15, 19, 20]);
         let mut table = CountTable::new(Events { tlbs: Tlbs::Two, ..Events::default() }, &none);
         table.add(0, GuestAddr(0), &counts);
         assert_eq!(table.events().names().join(" "), "Ir DT1mr DT1mw IT1mr DT2mr DT2mw IT2mr");

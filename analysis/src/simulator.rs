@@ -71,7 +71,7 @@ impl Findings {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&pid).unwrap_or_default()
     }
 
-    fn put(&self, pid: Pid, found: Found) {
+    pub(crate) fn put(&self, pid: Pid, found: Found) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(pid, found);
     }
 }
@@ -144,6 +144,9 @@ impl Ask for Nobody {
     }
 }
 
+/// Calls of allocators and bytes, by context and by where they returned to.
+type Allocations = HashMap<(u64, objects::Site), [u64; 2]>;
+
 #[derive(Clone, Debug)]
 struct Process {
     space: SpaceId,
@@ -164,6 +167,10 @@ struct Process {
     seen: HashSet<Tid>,
     /// What was missed by object, if that is asked for.
     objects: Option<Box<Objects>>,
+    /// Misses are told by these, and not only what allocators do.
+    by_object: bool,
+    /// If calls of allocators are counted.
+    allocations: Option<Allocations>,
     /// What there is instead if every access is told.
     every: Option<Box<every::Every>>,
     /// What there is instead once a thread has left context 0. What was found before belongs to it.
@@ -205,6 +212,10 @@ pub struct Simulator {
     images: Option<Reader>,
     /// Addresses of misses are folded.
     streams: bool,
+    /// Calls of allocators are events.
+    allocations: bool,
+    /// Misses are told by object, and not only what allocators do.
+    by_object: bool,
     /// Every access is told, for this.
     distances: Option<distances::Wanted>,
     /// The same for lines that threads share, of so many bytes.
@@ -228,6 +239,8 @@ impl Simulator {
             anew: false,
             images: None,
             streams: false,
+            allocations: false,
+            by_object: false,
             distances: None,
             sharing: None,
         };
@@ -248,7 +261,13 @@ impl Simulator {
     /// `streams`: and folds the addresses of each.
     pub fn find_objects(&mut self, images: Reader, streams: bool) {
         self.images = Some(images);
-        self.streams = streams;
+        (self.by_object, self.streams) = (true, streams);
+    }
+
+    /// Calls of allocators are counted where they are made. `images` as of [`Simulator::find_objects`].
+    pub fn count_allocations(&mut self, images: Reader) {
+        self.images = Some(images);
+        self.allocations = true;
     }
 
     /// Every access is told, and not only those that miss: finds stack distances, and simulates first levels, too.
@@ -322,6 +341,8 @@ impl Sink for Simulator {
                 space,
                 beyond,
                 objects,
+                by_object: self.by_object,
+                allocations: self.allocations.then(HashMap::new),
                 tallies: Vec::new(),
                 second: Vec::new(),
                 pages: Vec::new(),
@@ -375,6 +396,7 @@ impl Sink for Simulator {
             copy.second.fill(0);
             copy.pages.fill([0; 2]);
             copy.rare.clear();
+            copy.allocations.iter_mut().for_each(HashMap::clear);
             copy.contexts.iter_mut().for_each(|contexts| contexts.forget());
             copy.objects.iter_mut().for_each(|objects| objects.forget());
             copy.every.iter_mut().for_each(|every| every.forget());
@@ -455,7 +477,7 @@ impl Sink for Simulator {
         let Some(p) = self.processes.remove(&pid) else { return };
         let Some(sites) = self.spaces.get(&p.space) else { return };
         let mut found = p.found(sites);
-        found.objects = p.objects.map(|objects| objects.found()).unwrap_or_default();
+        found.objects = p.objects.filter(|_| self.by_object).map(|objects| objects.found()).unwrap_or_default();
         if let Some(mut every) = p.every {
             found.distances = every.found(&sites.all);
             found.sharing = every.shared(&sites.all);
@@ -482,6 +504,12 @@ impl Process {
         for (&site, &counts) in &p.rare {
             let site = sites.all[site as usize];
             found.push(Finding { module: site.module as usize, addr: site.addr, context: 0, counts });
+        }
+        for (&(context, site), &[alloc_count, alloc_size]) in p.allocations.iter().flatten() {
+            // Within the call that returns there.
+            let addr = GuestAddr(site.addr.wrapping_sub(1));
+            let counts = EventCounts { alloc_count, alloc_size, ..EventCounts::default() };
+            found.push(Finding { module: site.module as usize, addr, context, counts });
         }
         let mut found = Found { findings: found, ..Found::default() };
         if let Some(contexts) = p.contexts.clone() {
@@ -514,7 +542,7 @@ impl Process {
                     rest = self.page_missed(rest)?;
                     continue;
                 }
-                rest = self.objects.as_mut().and_then(|objects| objects.record(rest))?;
+                rest = object_record(&mut self.objects, &mut self.allocations, 0, rest)?;
                 continue;
             };
             let tally = &mut self.tallies[site as usize].0;
@@ -526,7 +554,7 @@ impl Process {
                 answer == Answer::Memory
             };
             let mut book = |addr, size: u16, missed| {
-                if let Some(objects) = &mut self.objects {
+                if let Some(objects) = self.objects.as_mut().filter(|_| self.by_object) {
                     missed_object(objects, sites, site, addr, size, missed);
                 }
             };
@@ -568,6 +596,22 @@ impl Process {
     }
 }
 
+/// A record that is none of a site, in a context. The words behind it, if it is one of objects.
+fn object_record<'w>(
+    objects: &mut Option<Box<Objects>>,
+    allocations: &mut Option<Allocations>,
+    context: u64,
+    words: &'w [u32],
+) -> Option<&'w [u32]> {
+    let objects = objects.as_mut()?;
+    let rest = objects.record(words);
+    if let (Some(allocations), Some(allocated)) = (allocations, objects.allocated()) {
+        let [count, bytes] = allocations.entry((context, allocated.site)).or_default();
+        (*count, *bytes) = (*count + 1, bytes.wrapping_add(allocated.size));
+    }
+    rest
+}
+
 /// Books a data miss, of the last level if that is so, on the object at `addr`.
 fn missed_object(objects: &mut Objects, sites: &Sites, number: u32, addr: u64, size: u16, last_level: bool) {
     let site = &sites.all[number as usize];
@@ -579,7 +623,9 @@ fn missed_object(objects: &mut Objects, sites: &Sites, number: u32, addr: u64, s
         _ => Access::Read,
     };
     let at = objects::Site { module: site.module, addr: site.addr.0 };
-    objects.missed(&sites.images, Miss { addr, size: size.into(), site: at, access, last_level });
+    // Cachegrind books a modification as a read.
+    let write = access == Access::Write;
+    objects.missed(&sites.images, Miss { addr, size: size.into(), site: at, access, write, last_level });
 }
 
 /// Asks for what the record at the start of `records` will need of the tables, which are mostly larger than the processor's

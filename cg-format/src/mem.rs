@@ -7,6 +7,7 @@
 //! order: by kind, file, line, name; streams by object, file, line, instruction. A reader ignores keys that it does not know.
 
 pub mod fold;
+pub mod missed_by;
 pub mod notation;
 pub mod reuse;
 pub mod sharing;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cachegrind::Profile;
 use crate::count::TooLarge;
+use missed_by::MissedBy;
 use reuse::{Reuse, ReuseHead};
 use sharing::{Shared, SharingHead};
 use streams::Stream;
@@ -90,6 +92,9 @@ pub struct Head {
     /// What is said of shared lines behind those, if they were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sharing: Option<SharingHead>,
+    /// How many rows of functions that miss objects follow behind those, if calls were recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missed_by: Option<usize>,
 }
 
 /// What the first line says of streams.
@@ -136,8 +141,87 @@ pub struct Object {
     /// The most bytes of them that were there at a time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub peak_bytes: u64,
+    /// Of blocks, who has called the function that allocates, the nearest first, as far as that tells them apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub callers: Vec<Caller>,
+    /// What of blocks and variables that are not too large was missed: eight bytes at each offset.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<Field>,
     /// By event.
     pub counts: Vec<u64>,
+}
+
+/// Eight bytes of an object, or of each of its blocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Field {
+    /// Where they begin.
+    pub offset: u64,
+    /// The first of the events of objects.
+    pub counts: Vec<u64>,
+}
+
+/// Where a function has called another one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Caller {
+    /// The function; `MODULE+OFFSET` if that has no name.
+    pub function: String,
+    /// Its source file.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub file: String,
+    /// The line of the call.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub line: u64,
+}
+
+/// What tells rows apart: kind, file, line, name, function, and the function's callers.
+pub type Key<'a> = (Kind, &'a str, u64, &'a str, &'a str, &'a [Caller]);
+
+impl Object {
+    /// What tells it from other objects.
+    #[must_use]
+    pub fn key(&self) -> Key<'_> {
+        (self.kind, &self.file, self.line, &self.name, &self.function, &self.callers)
+    }
+
+    /// Adds what was missed of another one.
+    fn add_fields(&mut self, fields: Vec<Field>) {
+        for field in fields {
+            match self.fields.binary_search_by_key(&field.offset, |known| known.offset) {
+                Ok(n) => add(&mut self.fields[n].counts, &field.counts),
+                Err(n) => self.fields.insert(n, field),
+            }
+        }
+    }
+
+    /// What is wrong with its fields: they must be in order, and have no more than the object.
+    fn problem(&self) -> Option<&'static str> {
+        let order = self.fields.windows(2).all(|pair| pair[0].offset < pair[1].offset);
+        let mut sums = vec![0; self.counts.len()];
+        for field in &self.fields {
+            if field.counts.len() > sums.len() {
+                return Some("there are more counts than events");
+            }
+            add(&mut sums, &field.counts);
+        }
+        let less = sums.iter().zip(&self.counts).all(|(sum, n)| sum <= n);
+        (!order || !less).then_some("its fields are in no order, or have more misses than the object")
+    }
+
+    /// Its name as a function of a profile: with its callers behind it, as those of functions are written.
+    #[must_use]
+    pub fn as_function(&self) -> String {
+        let mut name = match self.kind {
+            Kind::Stack => format!("[stack] {}", self.name),
+            _ => self.name.clone(),
+        };
+        if !self.callers.is_empty() {
+            for function in std::iter::once(&self.function).chain(self.callers.iter().map(|c| &c.function)) {
+                name.push('\'');
+                name.push_str(function);
+            }
+        }
+        name
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -158,6 +242,8 @@ pub struct Mem {
     pub reuse: Vec<Reuse>,
     /// Lines that threads share.
     pub sharing: Vec<Shared>,
+    /// Functions that miss objects, in the order of those.
+    pub missed_by: Vec<MissedBy>,
 }
 
 /// Why a file is none of data objects.
@@ -193,6 +279,15 @@ pub enum Error {
         /// What they sum to.
         sum: u64,
         /// The accesses of the first line.
+        total: u64,
+    },
+    /// The misses of all functions at an object are not the object's.
+    MissedBy {
+        /// The object's name.
+        object: String,
+        /// What the functions' misses sum to.
+        sum: u64,
+        /// The misses of the object.
         total: u64,
     },
     /// The accesses of all shared lines are not those that the first line tells of.
@@ -231,6 +326,9 @@ impl std::fmt::Display for Error {
             Self::Distances { sum, total } => {
                 write!(f, "incomplete: all distances are of {sum} accesses, but the file's total is {total}")
             }
+            Self::MissedBy { object, sum, total } => {
+                write!(f, "incomplete: all functions have {sum} misses of {object}, which has {total}")
+            }
             Self::Sharing { sum, total } => {
                 write!(f, "incomplete: all shared lines have {sum} accesses, but the file's total is {total}")
             }
@@ -250,15 +348,12 @@ impl Mem {
     /// Puts rows in order, makes those one that nothing tells apart, and sets the totals. Streams, which must be in the order of
     /// their instructions, keep that within a line of the source.
     pub fn finish(&mut self) {
-        fn key(o: &Object) -> (Kind, &str, u64, &str, &str) {
-            (o.kind, &o.file, o.line, &o.name, &o.function)
-        }
         let mut rows: Vec<(usize, Object)> = self.objects.drain(..).enumerate().collect();
-        rows.sort_by(|(_, a), (_, b)| key(a).cmp(&key(b)));
+        rows.sort_by(|(_, a), (_, b)| a.key().cmp(&b.key()));
         let mut to = vec![0; rows.len()];
         for (from, next) in rows {
             let first = match self.objects.last_mut() {
-                Some(first) if key(&next) == key(first) => first,
+                Some(first) if next.key() == first.key() => first,
                 _ => {
                     to[from] = self.objects.len();
                     self.objects.push(next);
@@ -272,6 +367,7 @@ impl Mem {
             first.blocks = first.blocks.saturating_add(next.blocks);
             first.peak_bytes = first.peak_bytes.saturating_add(next.peak_bytes);
             add(&mut first.counts, &next.counts);
+            first.add_fields(next.fields);
             to[from] = self.objects.len() - 1;
         }
         for stream in &mut self.streams {
@@ -285,6 +381,8 @@ impl Mem {
         if let Some(head) = &mut self.head.sharing {
             sharing::finish(head, &mut self.sharing);
         }
+        self.missed_by.iter_mut().for_each(|by| by.object = to.get(by.object).copied().unwrap_or(by.object));
+        missed_by::finish(&mut self.head, &mut self.missed_by);
         self.head.objects = self.objects.len();
         if let Some(head) = &mut self.head.streams {
             head.count = self.streams.len();
@@ -336,6 +434,10 @@ impl Mem {
             serde_json::to_writer(&mut *out, row)?;
             out.write_all(b"\n")?;
         }
+        for row in &self.missed_by {
+            serde_json::to_writer(&mut *out, row)?;
+            out.write_all(b"\n")?;
+        }
         Ok(())
     }
 
@@ -361,6 +463,9 @@ impl Mem {
             if object.counts.len() != head.events.len() {
                 return Err(lines.wrong("there must be a count for each event"));
             }
+            if let Some(problem) = object.problem() {
+                return Err(lines.wrong(problem));
+            }
             for (sum, count) in sums.iter_mut().zip(&object.counts) {
                 *sum = sum.checked_add(*count).ok_or_else(|| lines.wrong("counts are too large"))?;
             }
@@ -377,13 +482,14 @@ impl Mem {
         };
         let reuse = head.reuse.as_ref().map(|of| lines.distances(of)).transpose()?.unwrap_or_default();
         let sharing = head.sharing.as_ref().map(|of| lines.sharing(of, objects.len())).transpose()?.unwrap_or_default();
+        let missed_by = head.missed_by.map(|count| lines.missed_by(count, &objects)).transpose()?.unwrap_or_default();
         if lines.next::<serde::de::IgnoredAny>()?.is_some() {
             return Err(lines.wrong("the first line does not speak of this one"));
         }
         if objects.len() < head.objects {
             return Err(lines.wrong(format!("of {} objects there are {}", head.objects, objects.len())));
         }
-        Ok(Self { head, objects, streams, reuse, sharing })
+        Ok(Self { head, objects, streams, reuse, sharing, missed_by })
     }
 
     /// The objects as a profile, in which they are functions: each at the file and the line of what has allocated it.
@@ -397,11 +503,7 @@ impl Mem {
         for object in self.objects.iter().filter(|object| object.counts.iter().any(|n| *n != 0)) {
             let counts: Vec<i128> = object.counts.iter().map(|n| i128::from(*n)).collect();
             let file = if object.file.is_empty() { UNKNOWN } else { &object.file };
-            let name = match object.kind {
-                Kind::Stack => format!("[stack] {}", object.name),
-                _ => object.name.clone(),
-            };
-            profile.add(file.as_bytes(), name.as_bytes(), object.line, &counts)?;
+            profile.add(file.as_bytes(), object.as_function().as_bytes(), object.line, &counts)?;
         }
         Ok(profile)
     }
@@ -482,6 +584,22 @@ impl Lines<'_> {
             return Err(Error::Sharing { sum: reads.saturating_add(writes), total });
         }
         Ok(rows)
+    }
+
+    /// So many rows of functions that miss `objects`.
+    fn missed_by(&mut self, count: usize, objects: &[Object]) -> Result<Vec<MissedBy>, Error> {
+        let mut rows: Vec<MissedBy> = Vec::new();
+        while rows.len() < count {
+            let Some(row) = self.next::<MissedBy>()? else { break };
+            if let Some(problem) = row.problem(objects) {
+                return Err(self.wrong(problem));
+            }
+            rows.push(row);
+        }
+        match missed_by::differs(&rows, objects) {
+            Some((object, sum, total)) => Err(Error::MissedBy { object: objects[object].name.clone(), sum, total }),
+            None => Ok(rows),
+        }
     }
 
     fn wrong(&self, problem: impl Into<String>) -> Error {

@@ -46,12 +46,16 @@ pub(crate) fn read(file: &OsStr, renamed: Option<&Substitution>, redact: bool) -
 
 /// Names of source files, wherever they stand.
 fn files(mem: &mut Mem) -> impl Iterator<Item = &mut String> {
-    let Mem { objects, streams, reuse, sharing, .. } = mem;
+    let Mem { objects, streams, reuse, sharing, missed_by, .. } = mem;
     let places = sharing.iter_mut().flat_map(|row| &mut row.uses).flat_map(|used| &mut used.places);
-    let objects = objects.iter_mut().map(|object| &mut object.file);
+    let objects = objects.iter_mut().flat_map(|object| {
+        let callers = object.callers.iter_mut().map(|caller| &mut caller.file);
+        std::iter::once(&mut object.file).chain(callers)
+    });
+    let missed_by = missed_by.iter_mut().flat_map(|by| [&mut by.file, &mut by.module]);
     let streams = streams.iter_mut().map(|stream| &mut stream.file);
     let rows = reuse.iter_mut().map(|row| &mut row.file);
-    objects.chain(streams).chain(rows).chain(places.map(|place| &mut place.file))
+    objects.chain(streams).chain(rows).chain(missed_by).chain(places.map(|place| &mut place.file))
 }
 
 /// Leaves out folders of files, the command line and descriptions of the run.
@@ -79,7 +83,9 @@ pub(crate) fn pack(pack: &mut Pack, mem: &Mem, folders: Option<&[PathBuf]>) -> i
     });
     let streams: Vec<String> = streams.collect();
     pack.text("text.memory.streams", streams.join("\n").into_bytes())?;
-    let names: Vec<String> = names.iter().map(|name| clean(name)).collect();
+    let callers = |object: &Object| object.callers.iter().map(|c| format!(" ← {}", c.function)).collect::<String>();
+    let names = names.iter().zip(&mem.objects).map(|(name, object)| clean(&format!("{name}{}", callers(object))));
+    let names: Vec<String> = names.collect();
     pack.text("text.memory.names", names.join("\n").into_bytes())
 }
 
@@ -109,8 +115,9 @@ fn clean(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cg_format::mem::Head;
+    use cg_format::mem::missed_by::MissedBy;
     use cg_format::mem::sharing::{Shared, SharedUse, SourceLine, Which};
+    use cg_format::mem::{Caller, Head};
 
     #[test]
     fn what_is_redacted_has_no_folders_and_no_command() {
@@ -123,11 +130,21 @@ mod tests {
             bytes: 8,
             blocks: 1,
             peak_bytes: 8,
+            callers: vec![Caller { file: "/home/x/a.c".into(), ..Caller::default() }],
+            fields: Vec::new(),
             counts: vec![1],
         };
         let place = SourceLine { file: "/home/x/a.c".into(), line: 3, function: "f".into() };
         let used = SharedUse { places: vec![place], ..SharedUse::default() };
+        let by = MissedBy {
+            object: 0,
+            function: "f".into(),
+            file: "/home/x/a.c".into(),
+            module: "/home/x/prog".into(),
+            counts: vec![1],
+        };
         let mut mem = Mem {
+            missed_by: vec![by],
             head: Head { command: "/home/x/prog secret".into(), desc: vec!["in /home/x".into()], ..Head::default() },
             objects: vec![object(Kind::Heap, "heap@a.c:3"), object(Kind::Section, "/home/x/lib.so")],
             sharing: vec![Shared { which: Which::False, lines: 1, uses: vec![used] }],
@@ -153,6 +170,8 @@ mod tests {
             bytes: 0,
             blocks: 0,
             peak_bytes: 0,
+            callers: Vec::new(),
+            fields: Vec::new(),
             counts: vec![],
         };
         let objects = vec![object("a.c", Kind::Heap), object("b.c", Kind::Heap), object("a.c", Kind::Stack)];

@@ -320,6 +320,8 @@ pub struct CodeCache {
     /// Where functions and sections of each module begin and end, if calls are recorded: sorted addresses.
     boundaries: Vec<Arc<[u64]>>,
     watched: Watched,
+    /// How often it has been read what is mapped.
+    pub maps_learnt: u64,
     /// Hooks of interpreters, if frames are recorded.
     hooks: FrameHooks,
     ranges: Vec<ExecRange>,
@@ -418,7 +420,9 @@ impl CodeCache {
     /// Whether translations are plain where nothing is recorded: only where calls are followed. (Cachegrind's caches and predictors
     /// go on where they were.)
     pub fn may_be_plain(&self) -> bool {
-        (self.trace.recorded.followed() || self.trace.told_since.is_some()) && !self.trans.follow.given_up
+        let follows = self.trace.recorded.followed() || self.trace.told_since.is_some();
+        // What allocators do is recorded everywhere.
+        follows && !self.trans.follow.given_up && !self.trace.recorded.objects
     }
 
     /// A code cache around freshly mapped tables, without chunks.
@@ -437,6 +441,7 @@ impl CodeCache {
             modules: Vec::new(),
             boundaries: Vec::new(),
             watched: Watched::default(),
+            maps_learnt: 0,
             hooks: FrameHooks::default(),
             ranges: Vec::new(),
             chunks: Vec::new(),
@@ -528,6 +533,7 @@ impl CodeCache {
             modules: self.modules.clone(),
             boundaries: self.boundaries.clone(),
             watched: self.watched.clone(),
+            maps_learnt: self.maps_learnt,
             hooks: self.hooks.clone(),
             ranges: self.ranges.clone(),
             chunks,
@@ -568,6 +574,10 @@ impl CodeCache {
         self.ask_as_settings_say();
         if settings.system_calls {
             self.stop_before_all_calls(true);
+        }
+        if settings.objects && settings.followed() && !settings.simulates() {
+            // Nothing tells which calls are going on but stops.
+            self.stop_allocators();
         }
         let frames = stack::frames_told(&settings);
         let Some(chunk) = self.chunks.first_mut() else { return };

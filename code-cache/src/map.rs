@@ -177,6 +177,7 @@ impl CodeCache {
         self.ranges.clear();
         self.code.clear();
         self.trace.map_changed = true;
+        self.maps_learnt += 1;
         for r in regions.iter().filter(|r| r.exec) {
             let path = r.path();
             let vdso = r.name == b"[vdso]";
@@ -313,6 +314,10 @@ impl CodeCache {
         if self.watched.add_return(pc.0) {
             self.kill_range(pc, GuestAddr(pc.0.saturating_add(1)));
         }
+        // Where callers tell blocks apart, each call stops.
+        if self.trace.recorded.alloc_depth > 1 {
+            return;
+        }
         let entry = |probe| (layout::ALLOCATOR_RETURNS + (pc.0 % layout::ALLOCATOR_ENTRIES + probe) * 8) as usize;
         for at in (0..layout::ALLOCATOR_PROBES).map(entry) {
             match self.tables.load_u64(at) {
@@ -323,7 +328,7 @@ impl CodeCache {
         }
     }
 
-    /// Calls of allocators stop from here on: there are several threads.
+    /// Calls of allocators stop from here on: there are several threads, or what is recorded does not say whose calls they are.
     pub fn stop_allocators(&self) {
         self.tables.store_u64(layout::ALLOCATORS_STOP as usize, 1);
     }

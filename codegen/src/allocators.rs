@@ -195,6 +195,9 @@ impl Emitter<'_> {
         c.patch_short(returned);
         c.mov_reg(Gpr::RCX, Gpr::RAX);
         c.patch_short(put);
+        // Whoever has called the allocator runs again.
+        self.tell_stack(Gpr::RDX);
+        let c = &mut self.out.code;
         c.load_gs(Gpr::RDX, SlotWord::TracePos.at());
         dynasm!(c
             ; gs mov DWORD [rdx + 20], module as i32

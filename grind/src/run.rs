@@ -9,11 +9,12 @@ use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Duration;
 
 use grind_analysis::broken;
 use grind_analysis::callgrind::dump_service::DumpService;
 use grind_analysis::callgrind::dumps::About;
-use grind_analysis::callgrind::sink::Recorder;
+use grind_analysis::callgrind::sink::{Recorder, Wanted};
 use grind_analysis::cycles::Cycles;
 use grind_analysis::simulator::Simulator;
 use grind_names::opened::Opened;
@@ -248,6 +249,10 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         // A process that is joined runs for long; and there are no counters of instructions where calls are told.
         let counters_needed = matches!(options.dump_every, Some(Every::Instructions(_))) || options.live;
         let short = options.trace_children && options.attach.pid.is_none() && !counters_needed;
+        if settings.trace.objects {
+            // From the first call on: what allocators do among calls that are told takes long.
+            options.callgrind.told_for = Some(Duration::ZERO);
+        }
         let told_first = options.callgrind.told_first(short);
         let bus = options.callgrind.collect_bus;
         let each = options.callgrind.whole_chains;
@@ -313,11 +318,24 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
     }
     if let Some(simulator) = simulator.as_mut().filter(|_| options.objects) {
         simulator.find_objects(Reader::new(opened.clone()), options.streams);
+    }
+    if let Some(simulator) = simulator.as_mut().filter(|_| options.collect_alloc) {
+        simulator.count_allocations(Reader::new(opened.clone()));
+    }
+    if options.objects || options.collect_alloc {
         runner.watch(opened.clone());
     }
     let (caches, levels) = (simulation.caches, simulation.levels);
     let (counted, descriptions) = (simulation.events().caches, simulation.descriptions());
-    runner.simulate(simulation, findings.unwrap_or_default());
+    let findings = findings.unwrap_or_default();
+    let objects = (callgrind && (options.objects || options.collect_alloc)).then(|| Wanted {
+        images: Reader::new(opened.clone()),
+        misses: options.objects,
+        streams: caches.filter(|_| options.streams).map(|caches| caches.d1.line().into()),
+        second: levels.is_some_and(|levels| levels.second.is_some()),
+        findings: findings.clone(),
+    });
+    runner.simulate(simulation, findings);
     runner.listens(opened.clone());
     if let Some(every) = options.dump_every {
         runner.writes_parts(Timeline::new(every));
@@ -338,7 +356,8 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
             let caches = (caches.as_ref(), levels.as_ref());
             let recorder = Recorder::new(control_requests, opened.clone(), events, caches, dump_service.clone())
                 .with_made(runner.made())
-                .with_pricing(pricing);
+                .with_pricing(pricing)
+                .with_objects(objects);
             runner.record_calls(dump_service, events.names(), opened.clone());
             runner.find_frames(opened);
             guest.follow(&settings, &mut runner, Some(Box::new(recorder)))

@@ -45,6 +45,10 @@ pub struct Simulation {
     pub sharing: Option<u32>,
     /// Misses are told by data object.
     pub objects: bool,
+    /// Calls of allocators are events.
+    pub allocations: bool,
+    /// How many callers tell blocks of the heap apart.
+    alloc_depth: u8,
     /// How lines are used is measured.
     uses: bool,
     /// Whose words are used.
@@ -89,6 +93,10 @@ pub enum Impossible {
     SharedLines(u32),
     /// There are no data objects that allocators could hand out.
     Allocators,
+    /// There are none whose callers could tell them apart.
+    Depth,
+    /// Where every access is told, allocators are not watched; the option that asks for them.
+    Told(&'static str),
     /// The use of lines cannot be added up over lines of different sizes.
     Uses(LinesDiffer),
     /// A first-level cache has more lines than a thread has room for.
@@ -128,7 +136,15 @@ impl fmt::Display for Impossible {
                 "--sharing=lines tells the bytes of lines of at most {} bytes apart, and D1 has lines of {line}; use --D1",
                 sharing::MOST
             ),
-            Self::Allocators => write!(f, "--alloc-fn names what hands out data objects: add --objects=yes"),
+            Self::Allocators => {
+                write!(f, "--alloc-fn names what hands out data objects: add --objects=yes, or --collect-alloc=yes")
+            }
+            Self::Depth => write!(f, "--alloc-depth says which callers tell data objects apart: add --objects=yes"),
+            Self::Told(option) => write!(
+                f,
+                "{option} is of what misses the first level, which --cacheuse and --simulate-wb do not tell apart from all other \
+                 accesses: leave one of them out"
+            ),
             Self::Uses(differ) => write!(f, "--cacheuse: {differ}; use --I1, --D1 and --LL"),
             Self::Large { option, lines } => write!(
                 f,
@@ -158,12 +174,16 @@ impl Simulation {
             return Err(Impossible::Streams);
         }
         simulation.find_distances(options, LINE)?;
-        if !options.alloc_fns.is_empty() && !options.objects {
+        if !options.alloc_fns.is_empty() && !options.objects && !options.collect_alloc {
             return Err(Impossible::Allocators);
         }
         if let (Some(option), false) = (options.tlbs.option(), options.tlbs.simulated) {
             return Err(Impossible::NoTlbs(option));
         }
+        if options.alloc_depth > 1 && !options.objects {
+            return Err(Impossible::Depth);
+        }
+        (simulation.allocations, simulation.alloc_depth) = (options.collect_alloc, options.alloc_depth);
         if !options.cache_sim {
             return match options.levels.option() {
                 _ if options.objects => Err(Impossible::Objects),
@@ -196,6 +216,11 @@ impl Simulation {
         let alone = simulation.tlbs.is_some_and(|tlbs| simulated_alone(tlbs, &found.geometries).is_none());
         simulation.every = uses || callgrind.is_some_and(|c| c.simulate_wb) || told || alone;
         simulation.uses = uses;
+        let all_told = callgrind.is_some_and(|c| c.cache_use != CacheUse::No || c.simulate_wb);
+        let objects = [(options.objects, "--objects=yes"), (options.collect_alloc, "--collect-alloc=yes")];
+        if let Some((_, option)) = objects.into_iter().find(|(asked, _)| *asked && all_told) {
+            return Err(Impossible::Told(option));
+        }
         let levels = options.levels.levels(options.caches, found.geometries.ll);
         levels.check().map_err(Impossible::Levels)?;
         let two_levels = callgrind.and_then(|c| {
@@ -241,7 +266,8 @@ impl Simulation {
             Some(Tlbs { second: None, .. }) => events::Tlbs::One,
             Some(_) => events::Tlbs::Two,
         };
-        Events { caches: self.counted(), branch: self.branches, tlbs, contexts: false }
+        let allocations = self.allocations;
+        Events { caches: self.counted(), branch: self.branches, tlbs, contexts: false, allocations }
     }
 
     fn counted(&self) -> Caches {
@@ -291,7 +317,8 @@ impl Simulation {
             calls: None,
             system_calls: false,
             forms: false,
-            objects: self.objects,
+            objects: self.objects || self.allocations,
+            alloc_depth: self.alloc_depth,
             lives: self.sharing.is_some(),
         }
     }
@@ -479,7 +506,8 @@ mod tests {
         [0; 4]
     }
 
-    const ALL: Events = Events { caches: Caches::Two, branch: true, tlbs: events::Tlbs::None, contexts: false };
+    const ALL: Events =
+        Events { caches: Caches::Two, branch: true, tlbs: events::Tlbs::None, contexts: false, allocations: false };
 
     #[test]
     fn the_summary_is_the_references() {

@@ -31,6 +31,8 @@ pub struct Stacks(Option<Box<Read>>);
 struct Read {
     mappings: Vec<Mapping>,
     unwinder: Unwinder,
+    /// What whoever knows when code is mapped calls the mappings, if they were asked for by that.
+    version: Option<u64>,
 }
 
 /// A process as stacks are read from it.
@@ -98,7 +100,7 @@ impl Stacks {
             .collect();
         if self.0.as_ref().is_none_or(|read| read.mappings != mappings) {
             let unwinder = Unwinder::new(mappings.clone());
-            self.0 = Some(Box::new(Read { mappings, unwinder }));
+            self.0 = Some(Box::new(Read { mappings, unwinder, version: None }));
         }
         self.0.as_deref_mut()
     }
@@ -128,9 +130,47 @@ impl Stacks {
         is_ours: impl Fn(u64) -> bool,
         at: (u64, &Regs),
     ) -> Vec<NativeFrame> {
-        let Some(stack) = self.stack((tid, memory), is_ours, at, MOST) else { return Vec::new() };
+        match self.read(tid, is_ours) {
+            Some(_) => self.calls_again((tid, memory), at, MOST),
+            None => Vec::new(),
+        }
+    }
+
+    /// Where the calls return to that are active in a thread which is at `pc` and has these registers, the innermost first: `most` at
+    /// most, and none behind one that is not believed. Of a function that a signal has interrupted it is the address behind the first
+    /// byte of its next instruction. While `version` is the same, no other code is mapped.
+    pub fn callers(
+        &mut self,
+        (tid, memory): (Tid, &Memory),
+        is_ours: impl Fn(u64) -> bool,
+        at: (u64, &Regs),
+        (most, version): (usize, u64),
+    ) -> Vec<GuestAddr> {
+        if self.0.as_ref().is_none_or(|read| read.version != Some(version)) {
+            let Some(read) = self.read(tid, is_ours) else { return Vec::new() };
+            read.version = Some(version);
+        }
+        // What a handler returns to is no function of the program's.
+        let frames = self.calls_again((tid, memory), at, most.saturating_mul(2).saturating_add(1));
+        let next = frames.iter().skip(1).map(Some).chain([None]);
+        let callers = frames.iter().zip(next).map(|(frame, next)| match (frame.interrupted, next) {
+            (None, _) => frame.returns_to,
+            (Some(_), next) => next.map_or(0, |next| next.at.wrapping_add(1)),
+        });
+        callers.take_while(|to| *to != 0).take(most).map(GuestAddr).collect()
+    }
+
+    /// As [`Stacks::calls`], with what has been read of mappings; of so many frames.
+    fn calls_again(
+        &mut self,
+        (tid, memory): (Tid, &Memory),
+        (pc, regs): (u64, &Regs),
+        most: usize,
+    ) -> Vec<NativeFrame> {
+        let Some(read) = self.0.as_deref_mut() else { return Vec::new() };
         let guest = Guest { memory, tid, page: RefCell::default() };
-        let mappings = self.0.as_ref().map_or(&[][..], |read| &read.mappings);
+        let stack = read.unwinder.stack(&guest, &registers(regs, pc), most);
+        let mappings = &read.mappings[..];
         let executable = |at| mappings.iter().any(|m| m.executable && (m.start..m.end).contains(&at));
         let call = |returns_to| call_before(&guest, executable, returns_to);
         let mut frames: Vec<NativeFrame> = Vec::with_capacity(stack.frames.len());

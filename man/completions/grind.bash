@@ -77,6 +77,9 @@ _grind_options='--tool=cachegrind
 --objects=yes
 --objects=no
 --alloc-fn=
+--alloc-depth=
+--collect-alloc=yes
+--collect-alloc=no
 --streams=no
 --streams=misses
 --reuse-dist=no

@@ -62,11 +62,43 @@ fn object(json: &mut Json, model: &Model, row: &Row, sources: &mut Sources<'_>) 
     json.key("line");
     json.integer(object.line.into());
     json.name("function", object.function.as_bytes());
+    json.key("callers");
+    json.begin_array();
+    for caller in &object.callers {
+        json.begin_object();
+        json.name("function", caller.function.as_bytes());
+        json.name("file", caller.file.as_bytes());
+        json.key("line");
+        json.integer(caller.line.into());
+        json.end_object();
+    }
+    json.end_array();
     for (key, n) in [("bytes", object.bytes), ("blocks", object.blocks), ("peak_bytes", object.peak_bytes)] {
         json.key(key);
         json.integer(n.into());
     }
     json.integers("counts", row.counts.iter().copied());
+    json.key("fields");
+    json.begin_array();
+    for field in &object.fields {
+        json.begin_object();
+        json.key("offset");
+        json.integer(field.offset.into());
+        json.integers("counts", field.counts.iter().map(|n| i128::from(*n)));
+        json.end_object();
+    }
+    json.end_array();
+    json.key("missed_by");
+    json.begin_array();
+    for by in row.missed_by.iter().map(|n| &model.mem.missed_by[*n]) {
+        json.begin_object();
+        json.name("function", by.function.as_bytes());
+        json.name("file", by.file.as_bytes());
+        json.name("module", by.module.as_bytes());
+        json.integers("counts", by.counts.iter().map(|n| i128::from(*n)));
+        json.end_object();
+    }
+    json.end_array();
     json.key("streams");
     json.begin_array();
     let name = sources.variable(object);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use anyhow::ensure;
 use cg_cli::options as cli;
-use cg_format::mem::{Kind, Mem, Object, notation};
+use cg_format::mem::{Caller, Kind, Mem, Object, notation};
 
 use crate::reuse::Distances;
 use crate::sharing::Sharing;
@@ -20,6 +20,8 @@ pub(crate) struct Row {
     pub(crate) counts: Vec<i128>,
     /// Indices of its streams, those with the most misses first. None where two files are compared.
     pub(crate) streams: Vec<usize>,
+    /// Indices of the functions that miss it, those with the most misses first. None where two files are compared.
+    pub(crate) missed_by: Vec<usize>,
 }
 
 /// See the module's description.
@@ -47,15 +49,17 @@ pub(crate) struct Model {
     pub(crate) sharing: Option<Sharing>,
     /// The first of two files.
     before: Option<Mem>,
+    /// What of its first sorting event, or of all if nobody chooses, is shown.
+    least: f64,
     /// Whether the instruction of each stream has no other one.
     pub(crate) alone: Vec<bool>,
 }
 
 /// What tells objects apart.
-type Key = (Kind, String, u64, String, String);
+type Key = (Kind, String, u64, String, String, Vec<Caller>);
 
 fn key(o: &Object) -> Key {
-    (o.kind, o.file.clone(), o.line, o.name.clone(), o.function.clone())
+    (o.kind, o.file.clone(), o.line, o.name.clone(), o.function.clone(), o.callers.clone())
 }
 
 impl Model {
@@ -71,7 +75,7 @@ impl Model {
         let mut rows: Vec<Row> = mem
             .objects
             .iter()
-            .map(|o| Row { object: o.clone(), counts: signed(&o.counts), streams: Vec::new() })
+            .map(|o| Row { object: o.clone(), counts: signed(&o.counts), streams: Vec::new(), missed_by: Vec::new() })
             .collect();
         let mut alone = vec![true; mem.streams.len()];
         match &before {
@@ -85,7 +89,12 @@ impl Model {
                 });
                 for o in &before.objects {
                     let n = *there.entry(key(o)).or_insert_with(|| {
-                        rows.push(Row { object: o.clone(), counts: vec![0; totals.len()], streams: Vec::new() });
+                        rows.push(Row {
+                            object: o.clone(),
+                            counts: vec![0; totals.len()],
+                            streams: Vec::new(),
+                            missed_by: Vec::new(),
+                        });
                         rows.len() - 1
                     });
                     rows[n].counts.iter_mut().zip(&o.counts).for_each(|(sum, n)| *sum -= i128::from(*n));
@@ -99,6 +108,9 @@ impl Model {
                 for (n, stream) in mem.streams.iter().enumerate() {
                     rows[stream.object].streams.push(n);
                 }
+                for (n, by) in mem.missed_by.iter().enumerate() {
+                    rows[by.object].missed_by.push(n);
+                }
                 alone = notation::alone(&mem.streams);
                 for row in &mut rows {
                     row.streams.sort_by_key(|n| std::cmp::Reverse(mem.streams[*n].misses));
@@ -107,7 +119,21 @@ impl Model {
         }
         let (show, sort) = ((0..totals.len()).collect(), mem.head.first_level().collect());
         let (distances, sharing) = (None, None);
-        Ok(Self { mem, commands, totals, whole, rows, hidden: 0, show, sort, distances, sharing, before, alone })
+        Ok(Self {
+            mem,
+            commands,
+            totals,
+            whole,
+            rows,
+            hidden: 0,
+            show,
+            sort,
+            distances,
+            sharing,
+            before,
+            least: 0.0,
+            alone,
+        })
     }
 
     /// Chooses events and objects. `sort` is by the sum of misses of the first level if it is not given.
@@ -140,6 +166,7 @@ impl Model {
             let weight = weights(&row.counts).first().copied().unwrap_or(0).unsigned_abs();
             weight > 0 && weight as f64 * 100.0 >= threshold * whole as f64
         };
+        self.least = (threshold * whole as f64).max(f64::MIN_POSITIVE);
         let all = self.rows.len();
         let mut rows: Vec<Row> = std::mem::take(&mut self.rows).into_iter().filter(|row| above(row)).collect();
         rows.sort_by_key(|row| std::cmp::Reverse(weights(&row.counts).iter().map(|n| n.abs()).collect::<Vec<i128>>()));
@@ -147,9 +174,24 @@ impl Model {
         self.hidden = all - self.rows.len();
         let misses: u64 = self.mem.streams.iter().fold(0, |sum, s| sum.saturating_add(s.misses));
         let streams = &self.mem.streams;
+        let of = &self.mem.missed_by;
         for row in &mut self.rows {
+            let weight = |n: &usize| {
+                let counts: Vec<i128> = of[*n].counts.iter().map(|n| i128::from(*n)).collect();
+                weights(&counts)
+            };
+            row.missed_by.sort_by_key(|n| std::cmp::Reverse(weight(n)));
+            row.missed_by.retain(|n| {
+                let weight = weight(n).first().copied().unwrap_or(0);
+                weight > 0 && weight as f64 * 100.0 >= threshold * whole as f64
+            });
             row.streams.retain(|n| streams[*n].misses as f64 * 100.0 >= threshold * misses as f64);
         }
         Ok(())
+    }
+    /// Whether a part of an object with these counts is shown.
+    pub(crate) fn matters(&self, counts: &[u64]) -> bool {
+        let sum: u128 = self.sort.iter().filter_map(|n| counts.get(*n)).map(|n| u128::from(*n)).sum();
+        sum as f64 * 100.0 >= self.least
     }
 }

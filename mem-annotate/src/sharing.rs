@@ -370,6 +370,8 @@ mod tests {
             bytes: 0,
             blocks: 0,
             peak_bytes: 0,
+            callers: Vec::new(),
+            fields: Vec::new(),
             counts: vec![],
         };
         let mut mem = Mem { objects: vec![object], sharing, ..Mem::default() };

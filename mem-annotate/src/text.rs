@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use cg_cli::source_text;
 use cg_format::mem::streams::Stream;
-use cg_format::mem::{Kind, Object, notation};
+use cg_format::mem::{Kind, Object, UNKNOWN, notation};
 
 use crate::model::{Model, Row};
 use crate::source::Sources;
@@ -69,6 +69,9 @@ fn objects(
     for row in &model.rows {
         writeln!(out)?;
         writeln!(out, "{}", columns.row(model, &row.counts, &title(&row.object, sources)))?;
+        callers(out, &row.object)?;
+        fields(out, model, row, columns)?;
+        missed_by(out, model, row, columns)?;
         streams(out, model, row, sources)?;
     }
     if model.hidden > 0 {
@@ -200,6 +203,42 @@ fn title(object: &Object, sources: &mut Sources<'_>) -> String {
         Kind::Stack => format!("[stack] {}  {}", object.name, at(object)),
         Kind::Unknown => format!("{}  (all other memory)", object.name),
     }
+}
+
+/// Who has called the function that allocates, as far as that tells objects apart.
+fn callers(out: &mut dyn Write, object: &Object) -> io::Result<()> {
+    for caller in &object.callers {
+        let place = match caller.line {
+            0 => String::new(),
+            line => format!("  {}:{line}", caller.file),
+        };
+        writeln!(out, "    called by {}{place}", caller.function)?;
+    }
+    Ok(())
+}
+
+/// What of an object is missed, where it is not all of the same eight bytes.
+fn fields(out: &mut dyn Write, model: &Model, row: &Row, columns: &Columns) -> io::Result<()> {
+    if model.commands.len() > 1 || row.object.fields.len() < 2 {
+        return Ok(());
+    }
+    for field in row.object.fields.iter().filter(|field| model.matters(&field.counts)) {
+        let mut counts: Vec<i128> = field.counts.iter().map(|n| i128::from(*n)).collect();
+        counts.resize(row.counts.len(), 0);
+        let (first, last) = (field.offset, field.offset.saturating_add(7));
+        writeln!(out, "{}", columns.row(model, &counts, &format!("  bytes {first} to {last}")))?;
+    }
+    Ok(())
+}
+
+/// The functions that miss an object, those with the most misses first.
+fn missed_by(out: &mut dyn Write, model: &Model, row: &Row, columns: &Columns) -> io::Result<()> {
+    for by in row.missed_by.iter().map(|n| &model.mem.missed_by[*n]) {
+        let counts: Vec<i128> = by.counts.iter().map(|n| i128::from(*n)).collect();
+        let file = if by.file == UNKNOWN { &by.module } else { &by.file };
+        writeln!(out, "{}", columns.row(model, &counts, &format!("  in {}  {file}", by.function)))?;
+    }
+    Ok(())
 }
 
 /// The streams of an object, the largest first.

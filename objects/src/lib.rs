@@ -23,9 +23,9 @@ use std::sync::Arc;
 use grind_trace::objects::{Allocating, Allocator, Event};
 use grind_trace::operands::joined;
 use grind_trace::{
-    ALLOCATOR_CALLED, ALLOCATOR_RETURNED, CALLED_WORDS, CARVED_WORDS, DIED_WORDS, OBJECT_CARVED, OBJECT_DIED,
-    OBJECT_FREED, OBJECT_GIVEN_BACK, OBJECT_POOL_GONE, OBJECT_POOL_MOVED, OBJECT_POOL_TRIMMED, OBJECT_RESIZED,
-    POOL_MOVED_WORDS, RESIZED_WORDS, RETURNED_WORDS, TRIMMED_WORDS,
+    ALLOCATOR_CALLED, ALLOCATOR_CALLER, ALLOCATOR_RETURNED, CALLED_WORDS, CALLER_WORDS, CARVED_WORDS, DIED_WORDS,
+    NOT_COUNTED, OBJECT_CARVED, OBJECT_DIED, OBJECT_FREED, OBJECT_GIVEN_BACK, OBJECT_POOL_GONE, OBJECT_POOL_MOVED,
+    OBJECT_POOL_TRIMMED, OBJECT_RESIZED, POOL_MOVED_WORDS, RESIZED_WORDS, RETURNED_WORDS, TRIMMED_WORDS,
 };
 use grind_types::Tid;
 use grind_types::hash::Map;
@@ -46,8 +46,9 @@ pub struct Site {
 /// What memory belongs to.
 #[derive(Clone, Debug)]
 pub enum Object {
-    /// Blocks that an allocator has handed out to a call that returns to this place, or that a request before it tells of.
-    Heap(Site),
+    /// Blocks that an allocator has handed out to a call that returns to the first of these places, or that a request before it tells
+    /// of; the others are where the calls around that return to, as far as they tell blocks apart.
+    Heap(Arc<[Site]>),
     /// A variable of a file, or a section of it.
     Variable {
         /// The file.
@@ -77,9 +78,9 @@ pub struct Tally {
 }
 
 /// How an object is found again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
-    Heap(Site),
+    Heap(Arc<[Site]>),
     Variable {
         /// Where the image, which is kept, is here.
         image: usize,
@@ -101,13 +102,42 @@ pub struct Objects {
     /// The thread whose records are read, once there are any.
     thread: Option<Tid>,
     /// The call of an allocator that this is in.
-    calling: Allocating,
+    calling: Calling,
     /// Those that the other threads are in.
-    calls: Map<Tid, Allocating>,
+    calls: Map<Tid, Calling>,
+    /// The block that the last record tells of, if it was allocated where something is counted.
+    allocated: Option<Allocated>,
     /// What a function that takes blocks back was given last, and by whom: such functions call one another.
     freed: Option<(Option<Tid>, u64)>,
     /// Where they are missed, if that is asked for.
     streams: Option<streams::Streams>,
+    /// By object, and by offset in steps of [`FIELD`]: misses at blocks and variables of at most [`WITH_FIELDS`] bytes.
+    fields: Vec<Vec<[u64; 4]>>,
+}
+
+/// Bytes of what is told apart within an object.
+pub const FIELD: u64 = 8;
+
+/// The largest blocks and variables whose parts are told apart.
+pub const WITH_FIELDS: u64 = 1024;
+
+/// The call of an allocator that a thread is in.
+#[derive(Clone, Debug, Default)]
+struct Calling {
+    call: Allocating,
+    /// Who has called what calls it, the nearest first.
+    callers: Vec<Site>,
+    /// It is counted.
+    counted: bool,
+}
+
+/// A block that an allocator has handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allocated {
+    /// Where its call returned to.
+    pub site: Site,
+    /// The bytes that were asked for.
+    pub size: u64,
 }
 
 /// A data miss.
@@ -121,6 +151,8 @@ pub struct Miss {
     pub site: Site,
     /// What it does there.
     pub access: Access,
+    /// The profile books it as a write: tools have modifications as one or the other.
+    pub write: bool,
     /// It is one of the last level, too.
     pub last_level: bool,
 }
@@ -145,6 +177,25 @@ pub struct Found {
     pub unknown_frees: u64,
     /// Where they are missed, if that was asked for; by index into `objects`.
     pub streams: Option<streams::Found>,
+    /// By object, and by offset in steps of [`FIELD`]: as [`Tally::misses`], of those that are not too large.
+    pub fields: Vec<Vec<[u64; 4]>>,
+    /// Which functions miss them, if calls are recorded.
+    pub missed_by: Vec<MissedBy>,
+    /// How often the instruction at each address was executed, if that is not in the report.
+    pub executions: Option<BTreeMap<u64, u64>>,
+}
+
+/// What a function, in its context, misses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissedBy {
+    /// Its name, as the profile of calls has it.
+    pub function: Vec<u8>,
+    /// Its source file.
+    pub file: Vec<u8>,
+    /// The file that it is in.
+    pub module: Vec<u8>,
+    /// By object, as [`Tally::misses`].
+    pub missed: Vec<(u32, [u64; 4])>,
 }
 
 impl Objects {
@@ -177,7 +228,7 @@ impl Objects {
         self.stacks.retain(|_, (_, of)| *of != tid);
         self.calls.remove(&tid);
         if self.thread == Some(tid) {
-            self.calling = Allocating::default();
+            self.calling = Calling::default();
         }
         self.streams.iter_mut().for_each(|streams| streams.thread_ended(tid));
     }
@@ -195,6 +246,7 @@ impl Objects {
     pub fn forget(&mut self) {
         self.unknown_frees = 0;
         self.streams.iter_mut().for_each(streams::Streams::forget);
+        self.fields.clear();
         for (_, tally) in &mut self.found {
             *tally = Tally { live: tally.live, peak: tally.live, ..Tally::default() };
         }
@@ -205,21 +257,29 @@ impl Objects {
         match *words {
             [ALLOCATOR_CALLED, which, a, b, c, d, e, f, _, _, g, h, ref rest @ ..] => {
                 const { assert!(CALLED_WORDS == 12) };
-                let allocator = Allocator::of_word(which)?;
-                let happens = self.calling.begins(allocator, [joined(a, b), joined(c, d), joined(e, f)], joined(g, h));
+                let allocator = Allocator::of_word(which & !NOT_COUNTED)?;
+                self.calling.callers.clear();
+                self.calling.counted = which & NOT_COUNTED == 0;
+                let happens =
+                    self.calling.call.begins(allocator, [joined(a, b), joined(c, d), joined(e, f)], joined(g, h));
                 happens.into_iter().for_each(|event| self.happens(event));
                 Some(rest)
             }
             [ALLOCATOR_RETURNED, a, b, c, d, module, ref rest @ ..] => {
                 const { assert!(RETURNED_WORDS == 6) };
-                let happens = self.calling.returns(joined(c, d), module, joined(a, b));
+                let happens = self.calling.call.returns(joined(c, d), module, joined(a, b));
                 happens.into_iter().flatten().for_each(|event| self.happens(event));
+                Some(rest)
+            }
+            [ALLOCATOR_CALLER, a, b, module, ref rest @ ..] => {
+                const { assert!(CALLER_WORDS == 4) };
+                self.calling.callers.push(Site { module, addr: joined(a, b) });
                 Some(rest)
             }
             [OBJECT_CARVED, a, b, c, d, e, f, g, h, module, ref rest @ ..] => {
                 const { assert!(CARVED_WORDS == 10) };
                 let (site, pool) = (Site { module, addr: joined(e, f) }, joined(g, h));
-                self.there(site, joined(c, d), |blocks, size, n, gone| {
+                self.there([site].into(), joined(c, d), |blocks, size, n, gone| {
                     blocks.carved(joined(a, b), size, n, pool, gone)
                 });
                 Some(rest)
@@ -270,6 +330,11 @@ impl Objects {
         }
     }
 
+    /// The block that the last record tells of, once, if it was allocated where something is counted.
+    pub fn allocated(&mut self) -> Option<Allocated> {
+        self.allocated.take()
+    }
+
     /// A call of an allocator does this.
     fn happens(&mut self, event: Event) {
         let found = &mut self.found;
@@ -279,14 +344,21 @@ impl Objects {
             Event::Moved(address) => _ = self.blocks.moved(address, |object, bytes| gone(found, (object, bytes))),
             Event::Born { address, size, site, module } => {
                 let site = Site { module, addr: site };
-                self.there(site, size, |blocks, size, n, gone| blocks.born(address, size, n, gone));
+                self.allocated = self.calling.counted.then_some(Allocated { site, size });
+                let sites = std::iter::once(site).chain(self.calling.callers.drain(..)).collect();
+                self.there(sites, size, |blocks, size, n, gone| blocks.born(address, size, n, gone));
             }
         }
     }
 
-    /// A block of so many bytes, of this site, is there from here on: `put` puts it there.
-    fn there(&mut self, site: Site, size: u64, put: impl FnOnce(&mut Blocks, u64, u32, &mut dyn FnMut(u32, u64))) {
-        let number = self.number(Key::Heap(site), None);
+    /// A block of so many bytes, of these sites, is there from here on: `put` puts it there.
+    fn there(
+        &mut self,
+        sites: Arc<[Site]>,
+        size: u64,
+        put: impl FnOnce(&mut Blocks, u64, u32, &mut dyn FnMut(u32, u64)),
+    ) {
+        let number = self.number(Key::Heap(sites), None);
         let found = &mut self.found;
         put(&mut self.blocks, size, number, &mut |object, bytes| gone(found, (object, bytes)));
         let tally = &mut self.found[number as usize].1;
@@ -296,22 +368,34 @@ impl Objects {
         tally.peak = tally.peak.max(tally.live);
     }
 
-    /// An access has missed the first level.
-    pub fn missed(&mut self, images: &Images, miss: Miss) {
+    /// An access has missed the first level. Returns the number of the object.
+    pub fn missed(&mut self, images: &Images, miss: Miss) -> u32 {
         let (number, place) = match self.blocks.find(miss.addr) {
             Some((number, block)) => (number, Some(block)),
             None => self.other(images, miss.addr, miss.site),
         };
+        let first = if miss.write { 2 } else { 0 };
+        if let Some(place) = place.as_ref().filter(|place| place.end.saturating_sub(place.start) <= WITH_FIELDS) {
+            let (object, at) = (number as usize, (miss.addr.saturating_sub(place.start) / FIELD) as usize);
+            if object >= self.fields.len() {
+                self.fields.resize(object + 1, Vec::new());
+            }
+            let fields = &mut self.fields[object];
+            if at >= fields.len() {
+                fields.resize(at + 1, [0; 4]);
+            }
+            fields[at][first] += 1;
+            fields[at][first + 1] += u64::from(miss.last_level);
+        }
         let misses = &mut self.found[number as usize].1.misses;
-        // A modification is booked as a read, as the profile has it.
-        let first = if miss.access == Access::Write { 2 } else { 0 };
         misses[first] += 1;
         misses[first + 1] += u64::from(miss.last_level);
         if let Some(streams) = &mut self.streams {
-            let Miss { addr, size, site, access, last_level } = miss;
+            let Miss { addr, size, site, access, last_level, .. } = miss;
             let key = streams::Key { object: number, site, access };
             streams.missed(key, streams::Miss { addr, size, place, last_level });
         }
+        number
     }
 
     /// Wants to know where blocks come and go from here on: [`Objects::changes`].
@@ -360,23 +444,27 @@ impl Objects {
     }
 
     fn number(&mut self, key: Key, image: Option<&Arc<Image>>) -> u32 {
-        *self.numbers.entry(key).or_insert_with(|| {
-            let object = match (key, image) {
-                (Key::Heap(site), _) => Object::Heap(site),
-                (Key::Variable { number, .. }, Some(image)) => Object::Variable { image: image.clone(), number },
-                (Key::Stack(site), _) => Object::Stack(site),
-                _ => Object::Unknown,
-            };
-            self.found.push((object, Tally::default()));
-            (self.found.len() - 1) as u32
-        })
+        if let Some(number) = self.numbers.get(&key) {
+            return *number;
+        }
+        let object = match (&key, image) {
+            (Key::Heap(sites), _) => Object::Heap(sites.clone()),
+            (Key::Variable { number, .. }, Some(image)) => Object::Variable { image: image.clone(), number: *number },
+            (Key::Stack(site), _) => Object::Stack(*site),
+            _ => Object::Unknown,
+        };
+        let number = self.found.len() as u32;
+        self.found.push((object, Tally::default()));
+        self.numbers.insert(key, number);
+        number
     }
 
     /// All that was found.
     #[must_use]
     pub fn found(self) -> Found {
         let streams = self.streams.map(streams::Streams::found);
-        Found { objects: self.found, unknown_frees: self.unknown_frees, streams }
+        let Self { found: objects, unknown_frees, fields, .. } = self;
+        Found { objects, unknown_frees, streams, fields, ..Found::default() }
     }
 }
 

@@ -7,16 +7,17 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
+use cg_format::mem::missed_by::MissedBy;
 use cg_format::mem::reuse::Reuse;
 use cg_format::mem::sharing::{self as rows, Shared, SharedUse, SourceLine, Which};
 use cg_format::mem::streams::Part;
-use cg_format::mem::{self, Head, Kind, Mem, StreamsHead};
+use cg_format::mem::{self, Field, Head, Kind, Mem, StreamsHead};
 use cg_sim::sharing::NO_OBJECT;
 use grind_names::symbolizer::{Code, Place, Symbolizer, UNKNOWN};
 use grind_session::ProcessReport;
 use grind_symbols::sanitised;
 
-use super::{Found, Object, Site, Tally, distances, sharing, streams};
+use super::{FIELD, Found, Object, Site, Tally, distances, sharing, streams};
 
 /// What is counted of each object, in the order of [`Tally::misses`].
 pub const EVENTS: [&str; 4] = ["D1mr", "DLmr", "D1mw", "DLmw"];
@@ -29,6 +30,14 @@ struct Known {
     line: u32,
     /// `module+offset`.
     module: Vec<u8>,
+}
+
+impl Known {
+    /// As one of those that have called what allocates.
+    fn caller(&self) -> mem::Caller {
+        let function = if self.function == UNKNOWN { &self.module } else { &self.function };
+        mem::Caller { function: text(function), file: text(&self.file), line: self.line.into() }
+    }
 }
 
 /// The file of a process; `found` of its objects, if they were asked for, `distances`, and what its threads have `shared`. `command` and `desc` are those of its profile.
@@ -63,11 +72,13 @@ pub fn mem(
             streams: found.streams.as_ref().map(|of| StreamsHead { count: 0, line: of.line, others: of.others }),
             reuse: distances.map(distances::Found::head),
             sharing: shared.map(sharing::Found::head),
+            missed_by: None,
         },
         objects: Vec::new(),
         streams: Vec::new(),
         reuse: Vec::new(),
         sharing: Vec::new(),
+        missed_by: Vec::new(),
     };
     let mut rows = vec![0; found.objects.len()];
     for (n, (object, tally)) in found.objects.iter().enumerate() {
@@ -77,13 +88,17 @@ pub fn mem(
         }
         rows[n] = all.objects.len();
         let mut row = row(object, tally, &places);
+        row.fields = fields(found.fields.get(n).map_or(&[], Vec::as_slice));
         if shared.is_some() {
             row.counts.extend(of_lines);
         }
         all.objects.push(row);
     }
+    missed_by(&mut all, found, &rows);
+    let executed = found.executions.as_ref();
     let found = found.streams.iter().flat_map(|found| found.streams.iter().map(|stream| (stream, found.line)));
-    let executions = executions(report, found.clone().map(|(stream, _)| stream.key.site));
+    let sites = found.clone().map(|(stream, _)| stream.key.site);
+    let executions = executions(report, executed, sites);
     let sites: BTreeSet<Site> = executions.keys().copied().collect();
     let numbers: HashMap<Site, usize> = sites.into_iter().zip(0..).collect();
     for (found, line) in found {
@@ -134,9 +149,40 @@ fn lines(shared: &sharing::Found, rows: &[usize], places: &BTreeMap<Site, Known>
     all.map(row).collect()
 }
 
-/// How often these instructions were executed.
-fn executions(report: &ProcessReport<'_>, sites: impl Iterator<Item = Site>) -> HashMap<Site, u64> {
-    let mut executions: HashMap<Site, u64> = sites.map(|site| (site, 0)).collect();
+/// What of an object was missed.
+fn fields(missed: &[[u64; 4]]) -> Vec<Field> {
+    let there = (0u64..).step_by(FIELD as usize).zip(missed).filter(|(_, counts)| counts.iter().any(|n| *n != 0));
+    there.map(|(offset, counts)| Field { offset, counts: counts.to_vec() }).collect()
+}
+
+/// Who misses which objects, if that was found; `rows` are those of the objects by number.
+fn missed_by(all: &mut Mem, found: &Found, rows: &[usize]) {
+    if !found.missed_by.is_empty() {
+        all.head.missed_by = Some(0);
+    }
+    for by in &found.missed_by {
+        let of_object = |(object, counts): &(u32, [u64; 4])| MissedBy {
+            object: rows[*object as usize],
+            function: text(&by.function),
+            file: text(&by.file),
+            module: text(&by.module),
+            counts: counts.to_vec(),
+        };
+        all.missed_by.extend(by.missed.iter().map(of_object));
+    }
+}
+
+/// How often these instructions were executed: as `executed` says by address, or else the report.
+fn executions(
+    report: &ProcessReport<'_>,
+    executed: Option<&BTreeMap<u64, u64>>,
+    sites: impl Iterator<Item = Site>,
+) -> HashMap<Site, u64> {
+    let of = |site: Site| executed.and_then(|by_address| by_address.get(&site.addr)).copied().unwrap_or(0);
+    let mut executions: HashMap<Site, u64> = sites.map(|site| (site, of(site))).collect();
+    if executed.is_some() {
+        return executions;
+    }
     if !executions.is_empty() {
         for one in report.counts.instructions() {
             if let Some(sum) = executions.get_mut(&Site { module: one.module as u32, addr: one.addr.0 }) {
@@ -191,11 +237,16 @@ fn row(object: &Object, tally: &Tally, places: &BTreeMap<Site, Known>) -> mem::O
         bytes: tally.bytes,
         blocks: tally.blocks,
         peak_bytes: tally.peak,
+        callers: Vec::new(),
+        fields: Vec::new(),
         counts: tally.misses.into(),
     };
     match object {
-        Object::Heap(site) => {
-            let known = &places[&before(*site)];
+        Object::Heap(sites) => {
+            let [known, callers @ ..] = &*sites.iter().map(|site| &places[&before(*site)]).collect::<Vec<_>>() else {
+                return row;
+            };
+            row.callers = callers.iter().map(|known| known.caller()).collect();
             row.kind = Kind::Heap;
             (row.file, row.function, row.line) = (text(&known.file), text(&known.function), known.line.into());
             let file = known.file.rsplit(|b| *b == b'/').next().unwrap_or_default();
@@ -229,10 +280,10 @@ fn before(site: Site) -> Site {
 
 /// The sites of all objects.
 fn sites(found: &Found) -> impl Iterator<Item = Site> {
-    let of_objects = found.objects.iter().filter_map(|(object, _)| match object {
-        Object::Heap(site) => Some(before(*site)),
-        Object::Stack(site) => Some(*site),
-        _ => None,
+    let of_objects = found.objects.iter().flat_map(|(object, _)| match object {
+        Object::Heap(sites) => sites.iter().map(|site| before(*site)).collect(),
+        Object::Stack(site) => vec![*site],
+        _ => Vec::new(),
     });
     let of_streams = found.streams.iter().flat_map(|found| found.streams.iter().map(|stream| stream.key.site));
     of_objects.chain(of_streams)

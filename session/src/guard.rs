@@ -152,6 +152,9 @@ impl Sink for CarefulSink {
     fn records(&mut self, pid: Pid, tid: Tid, words: &[u32]) {
         self.tell(State::Whole, (), |sink| sink.records(pid, tid, words));
     }
+    fn objects(&mut self, pid: Pid, tid: Tid, words: &[u32]) {
+        self.tell(State::Whole, (), |sink| sink.objects(pid, tid, words));
+    }
     fn asked(&mut self, pid: Pid, tid: Option<Tid>, ask: &Query) {
         self.tell(State::Whole, (), |sink| sink.asked(pid, tid, ask));
     }

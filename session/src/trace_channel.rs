@@ -39,6 +39,7 @@ enum Message {
     Stack { pid: Pid, tid: Tid, range: Range<u64> },
     Forked { parent: Pid, tid: Tid, child: Pid },
     Records { pid: Pid, tid: Tid, words: Vec<u32> },
+    Objects { pid: Pid, tid: Tid, words: Vec<u32> },
     Segment { pid: Pid, tid: Tid, segment: Segment },
     Full { pid: Pid, tid: Tid, followed: Option<(SpaceId, Names)>, segment: Segment, waits: Waits },
     Asked { pid: Pid, tid: Option<Tid>, ask: Query, done: Sender<()> },
@@ -277,6 +278,11 @@ impl TraceChannel {
         self.send(Message::Records { pid, tid, words });
     }
 
+    /// What a thread has recorded of objects where nothing is counted.
+    pub fn objects(&self, pid: Pid, tid: Tid, words: Vec<u32>) {
+        self.send(Message::Objects { pid, tid, words });
+    }
+
     /// What a thread has recorded, where it lies.
     pub fn segment(&self, pid: Pid, tid: Tid, segment: Segment) {
         self.send(Message::Segment { pid, tid, segment });
@@ -364,6 +370,7 @@ fn deliver(sink: &mut dyn Sink, buffer: &mut Vec<u32>, message: Message) {
         Message::Stack { pid, tid, range } => sink.stack(pid, tid, range),
         Message::Forked { parent, tid, child } => sink.forked(parent, tid, child),
         Message::Records { pid, tid, words } => sink.records(pid, tid, &words),
+        Message::Objects { pid, tid, words } => sink.objects(pid, tid, &words),
         Message::Segment { pid, tid, segment } => {
             let n = segment.read(buffer);
             // Only now may its slot be used for something else.

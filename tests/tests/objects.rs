@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use cg_format::mem::notation;
 use cg_format::mem::streams::{Grid, Stream};
 use cg_format::mem::{Kind, Mem, Object};
 use grind_tests::build::{Source, compile};
@@ -198,6 +199,103 @@ fn blocks_and_bytes_are_those_of_dhat() {
         let (blocks, bytes) = (heap().map(|o| o.blocks).sum::<u64>(), heap().map(|o| o.bytes).sum::<u64>());
         assert!(blocks > 1);
         assert_eq!((blocks, bytes), (sum("tbk"), sum("tb")), "{program}");
+        let run = run_with(&["--D1=32768,8,64", "--collect-alloc=yes"], &[&program], dir.path());
+        let counted = &run.processes[0].0;
+        assert_eq!((counted["allocCount"], counted["allocSize"]), (sum("tbk"), sum("tb")), "{program}");
+    }
+}
+
+/// The line of a program of `tests/objects` that this comment stands behind.
+fn line_of(name: &str, comment: &str) -> u64 {
+    let text = std::fs::read_to_string(Source::open("objects", name).path).expect("its source");
+    let at = text.lines().position(|line| line.ends_with(&format!("// {comment}")));
+    at.unwrap_or_else(|| panic!("no line of {name} is called {comment}")) as u64 + 1
+}
+
+/// Blocks and bytes of each chain of calls, by the comments behind them: with one caller, with two, and with more than there are, up to
+/// `main`, on other threads and in handlers of signals. Misses sum to the profile's, however blocks are told apart.
+#[test]
+fn blocks_are_told_apart_by_their_callers() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = build("depths", &[], dir.path()).display().to_string();
+    let here = |comment| line_of("depths", comment);
+    // Blocks and bytes that `take` has allocated, by the nearest callers, and whether threads are needed.
+    let all: [(&[&str], u64, u64, bool); 7] = [
+        (&["text", "main text"], 10, 110, false),
+        (&["list", "main list"], 20, 1600, false),
+        (&["main take"], 3, 3000, false),
+        (&["main grown"], 1, 64, false),
+        (&["text", "bottom", "deep", "deep", "deep", "deep", "deep", "main deep"], 1, 101, false),
+        (&["handler"], 4, 96, false),
+        (&["list", "thread"], 14, 336, true),
+    ];
+    for threads in [false, true] {
+        let words: Vec<&str> = std::iter::once(program.as_str()).chain(threads.then_some("threads")).collect();
+        for depth in [1, 2, 3, 32_usize] {
+            let run = run_with(&["--D1=32768,8,64", &format!("--alloc-depth={depth}")], &words, dir.path());
+            let mut expected: BTreeMap<Vec<u64>, (u64, u64)> = BTreeMap::new();
+            for (callers, blocks, bytes, _) in all.into_iter().filter(|(.., of_thread)| threads || !of_thread) {
+                let sum = expected.entry(callers.iter().take(depth - 1).map(|c| here(c)).collect()).or_default();
+                *sum = (sum.0 + blocks, sum.1 + bytes);
+            }
+            let mut got: BTreeMap<Vec<u64>, (u64, u64)> = BTreeMap::new();
+            for o in run.objects().iter().filter(|o| o.name == format!("heap@depths.c:{}", here("take"))) {
+                assert!(o.callers.len() < depth && (depth == 1) == o.callers.is_empty(), "{o:?}");
+                // What stands behind is the C library's, and another one elsewhere.
+                let ours = o.callers.iter().take_while(|caller| caller.file.ends_with("/depths.c"));
+                let sum = got.entry(ours.map(|caller| caller.line).collect()).or_default();
+                *sum = (sum.0 + o.blocks, sum.1 + o.bytes);
+                // A handler's caller is what the signal has interrupted, and not the code that it returns to.
+                let handled = o.callers.first().is_some_and(|caller| caller.function == "handler");
+                assert!(!handled || o.callers.get(1).is_none_or(|caller| !caller.function.contains('+')), "{o:?}");
+            }
+            assert_eq!(got, expected, "{depth}, {threads}");
+        }
+    }
+}
+
+/// `allocCount` and `allocSize` of the profile are the blocks and bytes of its objects, in programs of every kind; alone they need no
+/// simulation, and they stand at the lines that allocate, for what is counted.
+#[test]
+fn calls_of_allocators_are_events() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let programs = [build("depths", &[], dir.path()), build("blocks", &[], dir.path())];
+    let semantics = ["process_fork_tree", "corner_exceptions", "code_dlopen_dlclose"];
+    let semantics = semantics.map(|name| Source::open("semantics", name).build(dir.path(), false));
+    for program in programs.iter().chain(&semantics).map(|p| p.display().to_string()) {
+        for threads in [None, Some("threads")] {
+            let words: Vec<&str> = std::iter::once(program.as_str()).chain(threads).collect();
+            let run = run_with(&["--D1=32768,8,64", "--collect-alloc=yes", "--alloc-depth=2"], &words, dir.path());
+            for (totals, mem) in &run.processes {
+                let heap = || mem.objects.iter().filter(|o| o.kind == Kind::Heap);
+                let expected = [heap().map(|o| o.blocks).sum::<u64>(), heap().map(|o| o.bytes).sum::<u64>()];
+                assert_eq!([totals["allocCount"], totals["allocSize"]], expected, "{words:?}");
+            }
+        }
+    }
+    let include = format!("-I{}", tools::workspace_root().join("include").display());
+    let program = build("windows", &[&include], dir.path()).display().to_string();
+    let take = line_of("windows", "take").to_string();
+    for (options, count, bytes) in [
+        (&[][..], 7 + 11, 7 * 100 + 11 * 1000),
+        (&["--instr-at-start=no"], 11, 11 * 1000),
+        (&["--branch-sim=yes"], 7 + 11, 7 * 100 + 11 * 1000),
+        (&["--cache-sim=yes", "--reuse-dist=exact"], 7 + 11, 7 * 100 + 11 * 1000),
+    ] {
+        let mut profiler = tools::under_test().to_vec();
+        profiler.push("--collect-alloc=yes".into());
+        profiler.push(format!("--mem-out-file={}/mem", dir.path().display()));
+        profiler.extend(options.iter().map(|o| (*o).to_owned()));
+        let profiled = Job::new([program.as_str()], dir.path()).profiled(&profiler);
+        let (_, profile) = &profiled.raw[0];
+        let totals = totals(profile);
+        assert_eq!((totals["allocCount"], totals["allocSize"]), (count, bytes), "{options:?}");
+        let line = String::from_utf8_lossy(profile)
+            .lines()
+            .find(|line| line.starts_with(&format!("{take} ")))
+            .map(str::to_owned);
+        let expected = format!(" {count} {bytes}");
+        assert!(line.as_ref().is_some_and(|line| line.ends_with(&expected)), "{line:?}, {options:?}");
     }
 }
 
@@ -352,20 +450,19 @@ fn a_program_without_symbols_has_its_misses() {
 
 /// What cannot be told by object is refused before the program runs.
 #[test]
-fn objects_need_caches_of_the_cachegrind_tool() {
+fn objects_need_caches() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     for (options, says) in [
         (&["--objects=yes"][..], "--objects=yes tells where misses of simulated caches are: add --cache-sim=yes"),
         (&["--cache-sim=yes", "--streams=misses"][..], "--streams=misses tells how data objects are walked over"),
         (&["--cache-sim=yes", "--streams=all"][..], "--streams"),
+        (&["--cache-sim=yes", "--alloc-depth=2"], "--alloc-depth says which callers tell data objects apart"),
+        (&["--cache-sim=yes", "--objects=yes", "--alloc-depth=33"], "--alloc-depth"),
         (
             &["--cache-sim=yes", "--alloc-fn=mine"][..],
-            "--alloc-fn names what hands out data objects: add --objects=yes",
+            "--alloc-fn names what hands out data objects: add --objects=yes, or --collect-alloc=yes",
         ),
-        (
-            &["--tool=callgrind", "--cache-sim=yes", "--objects=yes"],
-            "It is an option of cachegrind: it needs --tool=cachegrind.",
-        ),
+        (&["--tool=callgrind", "--objects=yes"], "--objects=yes tells where misses of simulated caches are"),
     ] {
         let words =
             tools::under_test().iter().map(String::as_str).chain(options.iter().copied()).chain(["echo", "ran"]);
@@ -373,4 +470,82 @@ fn objects_need_caches_of_the_cachegrind_tool() {
         let text = String::from_utf8_lossy(&outcome.stderr).into_owned();
         assert!(!outcome.status.success() && outcome.stdout.is_empty() && text.contains(says), "{text}");
     }
+}
+
+/// What of a structure is missed: the link of each node, the value of every fourth, which is on another line, and the middle of entries.
+#[test]
+fn parts_of_objects_are_those_that_are_accessed() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = build("fields", &[], dir.path()).display().to_string();
+    let run = run(&[&program], dir.path());
+    let (nodes, passes) = (20_000, 3);
+    let fields = |name: &str| {
+        let object = run.objects().iter().find(|o| o.name == name).unwrap_or_else(|| panic!("no {name}"));
+        let sum = |event: usize| object.fields.iter().map(|field| field.counts[event]).sum::<u64>();
+        assert_eq!((0..4).map(sum).collect::<Vec<_>>(), object.counts, "{name}");
+        object.fields.iter().map(|f| (f.offset, f.counts[0], f.counts[2])).collect::<Vec<_>>()
+    };
+    let node = fields(&format!("heap@fields.c:{}", line_of("fields", "node")));
+    // (The allocator has taken the place of some lines before the next node is linked to.)
+    let [(0, links, linked), (72, values, written)] = node[..] else { panic!("{node:?}") };
+    assert_eq!((links, values, written), (passes * nodes, passes * nodes / 4, nodes));
+    assert!((nodes..nodes + nodes / 100).contains(&linked), "{linked}");
+    let wide: Vec<(u64, u64, u64)> = (0..8).map(|entry| (64 * entry + 24, passes, 0)).collect();
+    assert_eq!(fields("wide"), wide);
+    // Arrays are too large for that.
+    let other = run_with(&["--D1=32768,8,64"], &[&build("steps", &[], dir.path()).display().to_string()], dir.path());
+    assert!(other.objects().iter().filter(|o| o.bytes > 1024 && o.kind == Kind::Variable).all(|o| o.fields.is_empty()));
+}
+
+/// The columns of four arrays, as HYDRO's `conservar.c` goes over them: the report names the arrays, each with its steps, all its misses,
+/// and what is lost of each line; and who does what the hint says, misses as much less often as the closed form says.
+#[test]
+fn blocking_by_the_hint_takes_what_the_closed_form_says() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let source = tools::workspace_root().join("docs/examples/conservar.c");
+    let text = std::fs::read(&source).expect("its source");
+    let arrays = ["density", "momentum_x", "momentum_y", "energy"];
+    let (n, line, double) = (600, 64, 8);
+    let run_in = |slices: u64| {
+        let program = dir.path().join("conservar").display().to_string();
+        let define = format!("-DSLICES={slices}");
+        let source = source.display().to_string();
+        compile(&["gcc", "-g", "-O1", &define, "-o", &program, &source].map(str::to_owned), dir.path());
+        run_with(&["--D1=32768,8,64", "--streams=misses", "--alloc-fn=array"], &[&program], dir.path())
+    };
+    let reads = |run: &Run, array: &str| {
+        let mem = &run.processes[0].1;
+        let variable = |o: &Object| {
+            let of = text.split(|b| *b == b'\n').nth((o.line as usize).wrapping_sub(1));
+            notation::variable(o, of)
+        };
+        let of_array = mem.objects.iter().position(|o| o.kind == Kind::Heap && variable(o) == array);
+        let object = of_array.unwrap_or_else(|| panic!("no {array}"));
+        let alone = notation::alone(&mem.streams);
+        let all = mem.streams.iter().zip(alone).filter(|(s, _)| s.object == object && s.access.word() == "read");
+        let all: Vec<(Stream, bool)> = all.map(|(stream, alone)| (stream.clone(), alone)).collect();
+        (mem.objects[object].counts[0], all)
+    };
+    let by_columns = run_in(1);
+    let mut slices = Vec::new();
+    for array in arrays {
+        let (misses, streams) = reads(&by_columns, array);
+        let [(stream, alone)] = &streams[..] else { panic!("{array}: {streams:?}") };
+        // Between two accesses to a line lie the lines of a column of each array, many more than there are.
+        assert_eq!((misses, stream.misses, stream.irregular), (n * n, n * n, 0), "{array}");
+        let [part] = &stream.parts[..] else { panic!("{array}: {stream:?}") };
+        assert_eq!(notation::part(stream, part, array, *alone), format!("read {array}[0:1:600 . 0:600:360000]"));
+        assert_eq!(notation::used(stream, line, *alone), Some(double), "the rest is lost");
+        let hint = notation::hint(stream, line).expect("one");
+        let many = hint.split("take ").nth(1).and_then(|rest| rest.split(' ').next()).expect("how many");
+        slices.push(many.parse::<u64>().expect("a number"));
+    }
+    assert_eq!(slices, [line / double; 4]);
+    let blocked = run_in(slices[0]);
+    let misses = |run: &Run| arrays.iter().map(|array| reads(run, array).0).sum::<u64>();
+    // Each line once, but for a few that share a set with too many others.
+    let once = 4 * n * n * double / line;
+    let got = misses(&blocked);
+    assert!((once..once + once / 200).contains(&got), "{got} of {}", misses(&by_columns));
+    assert_eq!(misses(&by_columns), once * slices[0]);
 }

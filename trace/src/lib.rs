@@ -53,8 +53,11 @@ pub struct TraceSettings {
     /// Nothing is recorded for this: what is known of instructions says of which form they are.
     pub forms: bool,
     /// Which blocks of memory the allocators of `Session::watched` hand out and take back, in order with what is
-    /// missed: records that begin with [`ALLOCATOR_CALLED`] to [`OBJECT_POOL_MOVED`]. Not where calls are told or followed.
+    /// missed: records that begin with [`ALLOCATOR_CALLED`] to [`OBJECT_POOL_MOVED`]. Not where calls are told.
     pub objects: bool,
+    /// How many callers tell these blocks apart. With more than one, each call that hands out a block stops, for its callers:
+    /// [`ALLOCATOR_CALLER`].
+    pub alloc_depth: u8,
     /// Births and ends of threads are told behind all that the threads of the process have recorded until then:
     /// [`Sink::thread_born`], [`Sink::thread_ended`].
     pub lives: bool,
@@ -64,7 +67,7 @@ impl TraceSettings {
     /// Whether anything is recorded at all.
     #[must_use]
     pub fn any(&self) -> bool {
-        self.fetches.is_some() || self.data() || self.branches || self.calls.is_some() || self.system_calls
+        self.checks() || self.calls.is_some() || self.system_calls || self.objects
     }
 
     /// Whether there is anything to do before instructions.
@@ -609,6 +612,16 @@ pub const ALLOCATOR_CALLED: u32 = u32::MAX - 5;
 /// Words of a record of [`ALLOCATOR_CALLED`].
 pub const CALLED_WORDS: usize = 12;
 
+/// Added to which allocator it is: nothing is counted where it is called, and its block lives all the same.
+pub const NOT_COUNTED: u32 = 1 << 31;
+
+/// In place of a site's number, behind [`ALLOCATOR_CALLED`] or another one of these: who has called that function, if callers tell
+/// blocks apart, the nearest first. Operands: where that call returns to (two words), the index of the module of that address.
+pub const ALLOCATOR_CALLER: u32 = u32::MAX - 14;
+
+/// Words of a record of [`ALLOCATOR_CALLER`].
+pub const CALLER_WORDS: usize = 4;
+
 /// In place of a site's number: that call has returned. Operands: the address of the block (two words; 0 if there is none), where
 /// it has returned to (two words), the index of the module of that address.
 pub const ALLOCATOR_RETURNED: u32 = u32::MAX - 9;
@@ -666,6 +679,7 @@ pub const POOL_MOVED_WORDS: usize = 5;
 pub fn object_words(first: u32) -> Option<usize> {
     match first {
         ALLOCATOR_CALLED => Some(CALLED_WORDS),
+        ALLOCATOR_CALLER => Some(CALLER_WORDS),
         ALLOCATOR_RETURNED => Some(RETURNED_WORDS),
         OBJECT_DIED => Some(DIED_WORDS),
         OBJECT_CARVED => Some(CARVED_WORDS),
@@ -760,6 +774,10 @@ pub trait Sink: Send {
     fn stack(&mut self, _pid: Pid, _tid: Tid, _range: Range<u64>) {}
     /// A thread has recorded these words.
     fn records(&mut self, pid: Pid, tid: Tid, words: &[u32]);
+    /// The same where nothing is counted: they are about objects, and of nothing else.
+    fn objects(&mut self, pid: Pid, tid: Tid, words: &[u32]) {
+        self.records(pid, tid, words);
+    }
     /// Something is asked about the process, by its thread `tid` or from outside (`None`); what its threads have recorded has been
     /// handed over. Whatever the session needs must be there for `Session::asked`, which is called next (but not
     /// for [`Query::ToggleCollect`]).

@@ -9,7 +9,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::{CONTEXT_SITE, CONTEXT_WORDS, LINE_LOADED, LINE_REUSED, LINE_WORDS, PAGE_MISSED, PAGE_WORDS, object_words};
+use crate::follow::{FRAME_WORDS, depth_told};
+use crate::{
+    ALLOCATOR_CALLED, CONTEXT_SITE, CONTEXT_WORDS, LINE_LOADED, LINE_REUSED, LINE_WORDS, NOT_COUNTED, PAGE_MISSED,
+    PAGE_WORDS, object_words,
+};
 
 /// What a function does with blocks of memory, by its arguments. All return the address of a block, or 0, if nothing else is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,20 +208,25 @@ pub enum Said {
     },
 }
 
-/// Those of these records that are about objects. `words_of` says how many words one of a site has, its number included.
+/// Those of these records that are about objects, as what is not counted. `words_of` says how many words one of a site has, its number included.
 pub fn alone(records: &[u32], words_of: impl Fn(u32) -> Option<usize>) -> Vec<u32> {
     let (mut rest, mut objects) = (records, Vec::new());
     while let Some(&first) = rest.first() {
         let about = object_words(first);
         let words = about.or(match first {
             CONTEXT_SITE => Some(CONTEXT_WORDS),
+            told if depth_told(told).is_some() => Some(FRAME_WORDS),
             LINE_LOADED | LINE_REUSED => Some(LINE_WORDS),
             PAGE_MISSED => Some(PAGE_WORDS),
             site => words_of(site),
         });
         let Some((record, behind)) = words.and_then(|n| rest.split_at_checked(n)) else { break };
         if about.is_some() {
+            let at = objects.len();
             objects.extend_from_slice(record);
+            if first == ALLOCATOR_CALLED {
+                objects[at + 1] |= NOT_COUNTED;
+            }
         }
         rest = behind;
     }
@@ -388,6 +397,8 @@ mod tests {
         assert_eq!(alone(&records, words_of), [died, died].concat());
         assert_eq!(alone(&records[..records.len() - 1], words_of), died, "not whole");
         assert_eq!(alone(&[4, 4], words_of), [], "not known");
+        let called = [ALLOCATOR_CALLED, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(alone(&called, words_of)[..2], [ALLOCATOR_CALLED, 3 | NOT_COUNTED], "nothing is counted there");
     }
 
     #[test]

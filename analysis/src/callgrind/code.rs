@@ -256,6 +256,12 @@ impl Catalogue {
         id
     }
 
+    /// Where the call is that returns to `next`, if it is known.
+    #[must_use]
+    pub fn call_before(&self, next: u64) -> Option<u64> {
+        self.by_next.get(&next).map(|id| self.sites[id.0 as usize].addr)
+    }
+
     /// The name of a function.
     #[must_use]
     pub fn name(&self, id: FunctionId) -> &[u8] {

@@ -80,6 +80,8 @@ pub struct Columns {
     pub uses: Option<usize>,
     /// Ge.
     pub bus: Option<usize>,
+    /// allocCount, which allocSize follows.
+    pub allocations: Option<usize>,
     /// sysCount, which the times follow.
     pub system_calls: Option<usize>,
     /// Ct, which Cl and Cb follow.
@@ -100,6 +102,7 @@ impl Columns {
             branches: at("Bc"),
             uses: at("AcCost1"),
             bus: at("Ge"),
+            allocations: at("allocCount"),
             system_calls: at("sysCount"),
             cycles: at("Ct"),
         };
@@ -254,6 +257,7 @@ mod tests {
             branch_sim: true,
             cache_use: false,
             bus: true,
+            allocations: false,
             system_calls: Some(SystemTime::Nanoseconds),
             cycles: true,
         };

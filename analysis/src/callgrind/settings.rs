@@ -129,6 +129,8 @@ pub struct Settings {
     pub collect_jumps: bool,
     /// Locked instructions are counted.
     pub collect_bus: bool,
+    /// Count calls of allocators and their bytes.
+    pub collect_alloc: bool,
     /// Cycles are estimated.
     pub estimate_cycles: bool,
     /// System calls are counted, and their time in this unit.
@@ -185,6 +187,7 @@ impl Default for Settings {
             collect_at_start: true,
             collect_jumps: false,
             collect_bus: false,
+            collect_alloc: false,
             estimate_cycles: false,
             collect_systime: None,
             separate_threads: Threads::Together,
@@ -369,6 +372,7 @@ impl Settings {
             branch_sim,
             cache_use: self.cache_use != CacheUse::No,
             bus: self.collect_bus,
+            allocations: self.collect_alloc,
             system_calls: self.collect_systime,
             cycles: self.estimate_cycles,
         }

@@ -5,6 +5,7 @@
 //! the running function at the same time, so that self costs and totals agree; a process's findings are complete when the
 //! engine reports its end, and are written by then.
 
+mod by_object;
 mod cache_lines;
 mod chains;
 mod followed;
@@ -14,6 +15,7 @@ mod last_level;
 mod meaning;
 mod mirrored;
 mod misses;
+mod objects;
 mod peek;
 mod process;
 mod processes;
@@ -23,6 +25,7 @@ mod through;
 mod used;
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
@@ -43,7 +46,10 @@ use super::parts::Trigger;
 use super::settings::{CacheUse, ForkCosts, Settings, Threads};
 use crate::broken;
 use crate::cycles::Pricing;
+use by_object::ByObject;
+pub use by_object::Wanted;
 use cache_lines::Used;
+use grind_objects::Images;
 use last_level::Simulated;
 use process::{Process, lock};
 use processes::{Fork, Processes};
@@ -61,6 +67,8 @@ struct Space {
     forgotten: usize,
     /// If emitted code follows calls.
     functions: functions::Functions,
+    /// Files that are mapped, if data objects are asked for.
+    images: Images,
 }
 
 /// What is mapped.
@@ -101,6 +109,8 @@ pub struct Recorder {
     /// What each process begins with.
     simulated: Option<Simulated>,
     used: Option<Used>,
+    /// If data objects are asked for.
+    objects: Option<Wanted>,
     spaces: HashMap<SpaceId, Space>,
     processes: Processes,
     dump_service: DumpService,
@@ -130,7 +140,7 @@ impl Recorder {
             // Whoever asks for it has been told if it cannot be done.
             Used::new(caches, columns, settings.cache_use == CacheUse::SelfOnly, settings.uses_kept).ok()
         });
-        let simulated = (columns.simulated() && used.is_none()).then(|| Simulated::new(&settings, caches, levels));
+        let simulated = (columns.records() && used.is_none()).then(|| Simulated::new(&settings, caches, levels));
         let (spaces, processes) = (HashMap::new(), Processes::default());
         let made = Registry::default();
         Self {
@@ -140,6 +150,7 @@ impl Recorder {
             columns,
             simulated,
             used,
+            objects: None,
             spaces,
             processes,
             dump_service,
@@ -153,6 +164,12 @@ impl Recorder {
     #[must_use]
     pub fn with_made(self, made: Registry) -> Self {
         Self { made, ..self }
+    }
+
+    /// Data objects are found, if that is `wanted`: they need records of misses, or of nothing but what allocators do.
+    #[must_use]
+    pub fn with_objects(self, wanted: Option<Wanted>) -> Self {
+        Self { objects: wanted, ..self }
     }
 
     /// Cycles are estimated by `pricing`, if there is one.
@@ -179,6 +196,9 @@ impl Sink for Recorder {
         space.seen(seen.unwrap_or(usize::MAX));
         let known = (space.blocks.len(), space.sites.len());
         space.maps.push_back(Mapped { known, modules: modules.into() });
+        if let Some(wanted) = &mut self.objects {
+            space.images = wanted.images.of(modules);
+        }
     }
 
     fn code_made(&mut self, pid: Pid, moment: u32) {
@@ -209,7 +229,9 @@ impl Sink for Recorder {
         settings.obj_skip.extend(self.skipped.get(&pid).cloned().unwrap_or_default());
         let catalogue = Catalogue::new(settings, self.opened.clone()).with_made(self.made.clone(), pid);
         let catalogue = catalogue.with_pricing(self.pricing.clone());
-        let mut process = Process::new(space, catalogue, self.columns, self.simulated.clone(), self.used.clone());
+        let by_object = self.objects.as_ref().map(ByObject::new);
+        let mut process =
+            Process::new(space, catalogue, self.columns, self.simulated.clone(), self.used.clone(), by_object);
         process.by_kernel = self.settings.threads() == Threads::ByKernel;
         process.thread(Tid::main_of(pid), &self.config);
         if let Some(simulated) = &process.simulated {
@@ -250,6 +272,7 @@ impl Sink for Recorder {
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
         p.pull_stack(space, &mut catalogue, self.config.costs);
+        p.by_object.iter_mut().for_each(|by_object| by_object.objects.thread(tid));
         let t = p.thread(tid, &self.config);
         // What is told goes on whether or not it is collected.
         t.calls.gate(false, &t.now);
@@ -270,6 +293,24 @@ impl Sink for Recorder {
                 p.follow(tid, &mut catalogue, rest)
             };
             p.requests(pid, tid, &mut catalogue, &self.dump_service);
+        }
+    }
+
+    fn objects(&mut self, pid: Pid, tid: Tid, words: &[u32]) {
+        let by_object = self.processes.get_mut(pid).and_then(|p| p.by_object.as_mut());
+        let Some(objects) = by_object.map(|by_object| &mut by_object.objects) else { return };
+        objects.thread(tid);
+        let mut rest = words;
+        while let Some(after) = objects.record(rest) {
+            rest = after;
+            // Nothing is counted there.
+            let _ = objects.allocated();
+        }
+    }
+
+    fn stack(&mut self, pid: Pid, tid: Tid, range: Range<u64>) {
+        if let Some(p) = self.processes.get_mut(pid) {
+            p.stack_lies(tid, range);
         }
     }
 
@@ -524,7 +565,7 @@ impl Sink for Recorder {
     }
 
     fn recorded(&mut self, pid: Pid, tid: Tid, names: &follow::Names, words: &[u32]) {
-        if self.columns.simulated() {
+        if self.columns.records() {
             self.follow_misses(pid, tid, names, words);
         } else {
             self.follow_each(pid, tid, names, words);
@@ -567,6 +608,13 @@ impl Sink for Recorder {
             }
         });
         careful(&mut || dump_service.write(pid, p.take(Trigger::End), &mut lock(&catalogue)));
+        if let Some(wanted) = &self.objects {
+            careful(&mut || {
+                if let Some(found) = p.tell_objects(&mut lock(&catalogue)) {
+                    wanted.findings.put(pid, found);
+                }
+            });
+        }
         if let Some(panic) = failure {
             resume_unwind(panic);
         }

@@ -100,6 +100,7 @@ mod tests {
             branch_sim: true,
             cache_use: false,
             bus: true,
+            allocations: false,
             system_calls: Some(SystemTime::Nanoseconds),
             cycles: false,
         };

@@ -15,7 +15,7 @@ use grind_trace::operands;
 use grind_trace::{CONTEXT_SITE, CONTEXT_WORDS, LINE_LOADED, LINE_REUSED, LINE_WORDS, Site, SiteKind};
 use grind_types::Tid;
 
-use super::{BeyondFirst, Finding, Found, HotKind, Process, Sites, accesses, missed_object, misses};
+use super::{BeyondFirst, Finding, Found, HotKind, Process, Sites, accesses, missed_object, misses, object_record};
 use crate::contexts::Reuse;
 use crate::counts::EventCounts;
 
@@ -202,7 +202,8 @@ pub(super) fn records(p: &mut Process, sites: &Sites, tid: Tid, words: &[u32]) {
             continue;
         }
         let Some(hot) = sites.hot.get(site as usize) else {
-            let Some(behind) = p.objects.as_mut().and_then(|objects| objects.record(rest)) else { return };
+            let id = books[context as usize].context;
+            let Some(behind) = object_record(&mut p.objects, &mut p.allocations, id, rest) else { return };
             rest = behind;
             continue;
         };
@@ -232,7 +233,7 @@ pub(super) fn records(p: &mut Process, sites: &Sites, tid: Tid, words: &[u32]) {
             *reuse[1].entry((context, owner)).or_default() += 1;
         });
         let Some([missed_second, missed_ll]) = missed else { return };
-        if let Some(objects) = p.objects.as_mut().filter(|_| data) {
+        if let Some(objects) = p.objects.as_mut().filter(|_| data && p.by_object) {
             missed_object(objects, sites, site, addr, size, missed_ll);
         }
         let mut counts = misses(kind, [1, missed_second.into(), missed_ll.into()]);

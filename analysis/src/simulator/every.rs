@@ -17,7 +17,7 @@ use grind_trace::every::{Told, Touched, members};
 use grind_trace::{CONTEXT_SITE, CONTEXT_WORDS, Done, Site, SiteKind, Target};
 use grind_types::Tid;
 
-use super::{BeyondFirst, Nobody, Process, Sites, accesses, missed_object};
+use super::{BeyondFirst, Nobody, Process, Sites, accesses, missed_object, object_record};
 use crate::counts::EventCounts;
 use grind_objects::distances::{self, Wanted};
 use grind_objects::sharing::{self, Sharing};
@@ -310,7 +310,8 @@ impl<A: Ask> Seen<'_, A> {
                 let site = &self.sites.all[site as usize];
                 grind_objects::Site { module: site.module, addr: site.addr.0 }
             };
-            let objects = self.process.objects.as_deref_mut().map(|objects| (objects, &self.sites.images));
+            let p = &mut *self.process;
+            let objects = p.objects.as_deref_mut().filter(|_| p.by_object).map(|objects| (objects, &self.sites.images));
             sharing.touch(number, touched, at, objects);
         }
         self.look_up(Port::Data, site, addr, size);
@@ -344,16 +345,16 @@ impl<A: Ask> Seen<'_, A> {
         if self.asked.second() {
             p.second[n] += u64::from(answer != Answer::Second);
         }
-        if let Some(objects) = p.objects.as_mut().filter(|_| data) {
+        if let Some(objects) = p.objects.as_mut().filter(|_| data && p.by_object) {
             missed_object(objects, self.sites, site, addr, size, answer == Answer::Memory);
         }
     }
 
     /// A record that is none of a site. The words behind it, if it is one of objects.
     fn object<'w>(&mut self, words: &'w [u32]) -> Option<&'w [u32]> {
-        let objects = self.process.objects.as_mut()?;
-        let rest = objects.record(words);
-        if let Some(sharing) = &mut self.sharing {
+        let p = &mut *self.process;
+        let rest = object_record(&mut p.objects, &mut p.allocations, 0, words);
+        if let (Some(sharing), Some(objects)) = (&mut self.sharing, &mut self.process.objects) {
             objects.changes().for_each(|place| sharing.close(place));
         }
         rest

@@ -146,6 +146,18 @@ impl Calls {
         (self.describe_node(key.from), key.site, key.target, self.describe_node(key.to))
     }
 
+    /// A function in its context, by its number in this thread.
+    pub fn describe(&self, node: u32) -> Node {
+        self.describe_node(node)
+    }
+
+    /// What runs, in its context: a number that means the same for as long as this thread is known. `None`: nothing does.
+    #[inline]
+    #[must_use]
+    pub fn running(&self) -> Option<u32> {
+        (self.node != NONE).then_some(self.node)
+    }
+
     fn describe_node(&self, node: u32) -> Node {
         let (functions, recursion) = self.contexts.node(node);
         Node { functions: functions.to_vec(), recursion }

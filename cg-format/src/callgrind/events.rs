@@ -16,6 +16,8 @@ pub struct EventSet {
     pub cache_use: bool,
     /// Locked instructions.
     pub bus: bool,
+    /// Calls of allocators, and the bytes that they were asked for.
+    pub allocations: bool,
     /// System calls and the time in them.
     pub system_calls: Option<SystemTime>,
     /// Estimated cycles.
@@ -49,6 +51,9 @@ impl EventSet {
         }
         if self.bus {
             list.push(events::GE);
+        }
+        if self.allocations {
+            list.extend([events::ALLOC_COUNT, events::ALLOC_SIZE]);
         }
         if let Some(unit) = self.system_calls {
             list.extend([events::SYS_COUNT, events::SYS_TIME]);
@@ -98,13 +103,14 @@ mod tests {
             branch_sim: true,
             cache_use: true,
             bus: true,
+            allocations: true,
             system_calls: Some(SystemTime::Nanoseconds),
             cycles: true,
         };
         assert_eq!(
             all.names().join(" "),
             "Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw ILdmr DLdmr DLdmw Bc Bcm Bi Bim AcCost1 SpLoss1 AcCost2 SpLoss2 Ge \
-             sysCount sysTime sysCpuTime Ct Cl Cb"
+             allocCount allocSize sysCount sysTime sysCpuTime Ct Cl Cb"
         );
         assert_eq!(all.types().len(), 2);
         let some = EventSet { write_back: true, bus: true, ..EventSet::default() };

@@ -14,6 +14,8 @@ fn object(kind: Kind, name: &str, line: u64, counts: [u64; 2]) -> Object {
         bytes: 8,
         blocks: 1,
         peak_bytes: 0,
+        callers: Vec::new(),
+        fields: Vec::new(),
         counts: counts.into(),
     }
 }
@@ -70,7 +72,7 @@ fn mem() -> Mem {
         uses: vec![used(1, object, 64 * n, 7, 5), used(3, object, 64 * n, 2, 10 - n as u64)],
     };
     let sharing = vec![shared(3, 2), shared(0, 0), shared(1, 1)];
-    let mut mem = Mem { head, objects, streams, reuse, sharing };
+    let mut mem = Mem { head, objects, streams, reuse, sharing, missed_by: Vec::new() };
     mem.finish();
     mem
 }

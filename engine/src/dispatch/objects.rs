@@ -16,10 +16,11 @@ use grind_ptrace::Stopped;
 use grind_ptrace::maps;
 use grind_trace::objects::{Allocator, Said, alone, has_returned, outermost};
 use grind_trace::{
-    ALLOCATOR_CALLED, ALLOCATOR_RETURNED, CALLED_WORDS, CARVED_WORDS, OBJECT_CARVED, OBJECT_DIED, OBJECT_FREED,
-    OBJECT_GIVEN_BACK, OBJECT_POOL_GONE, OBJECT_POOL_MOVED, OBJECT_POOL_TRIMMED, OBJECT_RESIZED, object_words,
+    ALLOCATOR_CALLED, ALLOCATOR_CALLER, ALLOCATOR_RETURNED, CALLED_WORDS, CARVED_WORDS, NOT_COUNTED, OBJECT_CARVED,
+    OBJECT_DIED, OBJECT_FREED, OBJECT_GIVEN_BACK, OBJECT_POOL_GONE, OBJECT_POOL_MOVED, OBJECT_POOL_TRIMMED,
+    OBJECT_RESIZED, object_words,
 };
-use grind_types::addr::GuestAddr;
+use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::{Pid, Tid};
 
 use super::Dispatcher;
@@ -73,8 +74,10 @@ impl Dispatcher<'_> {
     pub(super) fn watched_code(&mut self, t: &Stopped, pc: GuestAddr, returns: bool) {
         let tid = t.tid();
         let Ok(regs) = t.regs() else { return };
-        let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
-        let (slot, pool, code_cache) = (th.slot, p.pool.clone(), p.code_cache.clone());
+        let Some(slot) = self.threads.get(&tid).map(|th| th.slot) else { return };
+        let depth = self.settings.trace.alloc_depth;
+        let Some(p) = self.process_of_mut(tid) else { return };
+        let (pool, code_cache) = (p.pool.clone(), p.code_cache.clone());
         let frame = pool.borrow().slot_word(slot, SlotWord::AllocatorFrame);
         let mut record = Vec::with_capacity(CALLED_WORDS);
         let set = |word, value| pool.borrow().set_slot_word(slot, word, value);
@@ -92,7 +95,7 @@ impl Dispatcher<'_> {
             record.push(ALLOCATOR_RETURNED);
             words(&mut record, &[address, pc.0]);
             record.push(code_cache.borrow().module_number(pc));
-            return self.record_object(tid, &record);
+            return self.record_object(tid, record);
         }
         let (sp, [a, b, c]) = (regs.rsp, [regs.rdi, regs.rsi, regs.rdx]);
         let allocator = code_cache.borrow().allocator_at(pc);
@@ -111,7 +114,20 @@ impl Dispatcher<'_> {
             set(SlotWord::AllocatorResult, if allocator == Allocator::AllocateTo { a } else { 0 });
             record.extend([ALLOCATOR_CALLED, allocator.word()]);
             words(&mut record, &[a, b, c, sp, returns_to]);
-            self.record_object(tid, &record);
+            if depth > 1 {
+                // As where it has been called: registers that calls keep are those of the caller.
+                let mut caller = regs;
+                caller.rsp = sp.wrapping_add(8);
+                let is_ours = |at| code_cache.borrow().is_cache(CacheAddr(at));
+                let most = (usize::from(depth) - 1, code_cache.borrow().maps_learnt);
+                let at = (returns_to.wrapping_sub(1), &caller);
+                for to in p.stacks.callers((tid, &p.memory), is_ours, at, most) {
+                    record.push(ALLOCATOR_CALLER);
+                    words(&mut record, &[to.0]);
+                    record.push(code_cache.borrow().module_number(to));
+                }
+            }
+            self.record_object(tid, record);
         }
     }
 
@@ -154,26 +170,42 @@ impl Dispatcher<'_> {
                 words(&mut record, &[from, to]);
             }
         }
-        self.record_object(tid, &record);
+        self.record_object(tid, record);
     }
 
-    /// Writes a record about objects, behind what all threads have recorded before.
-    fn record_object(&mut self, tid: Tid, record: &[u32]) {
-        debug_assert_eq!(record.first().and_then(|first| object_words(*first)), Some(record.len()));
+    /// Writes a record about objects, and what belongs to it, behind what all threads have recorded before.
+    fn record_object(&mut self, tid: Tid, mut record: Vec<u32>) {
+        debug_assert!(record.first().and_then(|first| object_words(*first)).is_some_and(|words| words <= record.len()));
         let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
         let slot = th.slot;
-        let recording = th.counted_slot(p.counting) == Some(slot)
-            && !p.code_cache.borrow().trace.plain()
-            && p.pool.borrow().slot_word(slot, SlotWord::TracePos) != 0;
-        if recording && p.threads.len() == 1 {
-            return self.append(tid, slot, record);
+        let counts = th.counted_slot(p.counting) == Some(slot);
+        let recording =
+            counts && !p.code_cache.borrow().trace.plain() && p.pool.borrow().slot_word(slot, SlotWord::TracePos) != 0;
+        if counts {
+            // It has the frames of this moment in front.
+            self.pull_stack(tid);
         }
-        let (pid, threads) = (p.pid, p.threads.clone());
-        for thread in threads {
+        if recording && p.threads.len() == 1 {
+            return self.append(tid, slot, &record);
+        }
+        if let ([ALLOCATOR_CALLED, which, ..], false) = (&mut record[..], counts) {
+            *which |= NOT_COUNTED;
+        }
+        for thread in p.threads.clone() {
             self.hand_over_ahead(thread);
         }
-        if let Some(trace_channel) = &self.trace_channel {
-            trace_channel.records(pid, tid, record.to_vec());
+        self.tell_records(tid, counts, record);
+    }
+
+    /// Tells the sink what `tid` has recorded, where that `counts` or where nothing does.
+    fn tell_records(&self, tid: Tid, counts: bool, words: Vec<u32>) {
+        let (Some(trace_channel), Some(p)) = (&self.trace_channel, self.process_of(tid)) else { return };
+        let follow = &p.code_cache.borrow().trans.follow;
+        match counts {
+            _ if words.is_empty() => {}
+            false => trace_channel.objects(p.pid, tid, words),
+            true if self.follows(tid) => trace_channel.recorded(p.pid, tid, follow, |to| *to = words),
+            true => trace_channel.records(p.pid, tid, words),
         }
     }
 
@@ -183,10 +215,7 @@ impl Dispatcher<'_> {
         let mut words = Vec::new();
         p.pool.borrow_mut().read_trace(slot, &mut words);
         announce(trace_channel, &mut p.code_cache.borrow_mut());
-        let words = objects_of(&p.code_cache.borrow(), &words);
-        if !words.is_empty() {
-            trace_channel.records(p.pid, tid, words);
-        }
+        self.tell_records(tid, false, objects_of(&p.code_cache.borrow(), &words));
     }
 
     /// Hands over what the threads of a process have recorded so far, while they may run on, if the lives of threads are told: what
@@ -217,12 +246,11 @@ impl Dispatcher<'_> {
         let mut words = Vec::new();
         p.pool.borrow_mut().read_trace_ahead(th.slot, usize::MAX, &mut words);
         announce(trace_channel, &mut p.code_cache.borrow_mut());
-        if th.counted_slot(p.counting) != Some(th.slot) {
+        let counts = th.counted_slot(p.counting) == Some(th.slot);
+        if !counts {
             words = objects_of(&p.code_cache.borrow(), &words);
         }
-        if !words.is_empty() {
-            trace_channel.records(p.pid, tid, words);
-        }
+        self.tell_records(tid, counts, words);
     }
 }
 

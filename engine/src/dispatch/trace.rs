@@ -99,7 +99,10 @@ impl Dispatcher<'_> {
     /// Whether there are records of `tid`.
     fn records(&self, tid: Tid) -> bool {
         self.trace_channel.is_some()
-            && (self.settings.trace.simulates() || self.settings.trace.tells_each() || !self.follows(tid))
+            && (self.settings.trace.simulates()
+                || self.settings.trace.objects
+                || self.settings.trace.tells_each()
+                || !self.follows(tid))
     }
 
     /// Hands over what a thread has recorded on `slot`, which is empty afterwards.

@@ -45,6 +45,7 @@ fn every_setting_is_set() {
         "--instr-atstart=no",
         "--collect-atstart=no",
         "--collect-jumps=yes",
+        "--collect-alloc=yes",
         "--collect-bus=yes",
         "--collect-systime=usec",
         "--separate-threads=yes",

@@ -429,8 +429,13 @@ mod tests {
         }
     }
 
-    const EVENTS: Events =
-        Events { caches: Caches::Two, branch: false, tlbs: cg_format::events::Tlbs::None, contexts: false };
+    const EVENTS: Events = Events {
+        caches: Caches::Two,
+        branch: false,
+        tlbs: cg_format::events::Tlbs::None,
+        contexts: false,
+        allocations: false,
+    };
 
     /// Stretches of two instructions of 4 bytes, with their counts, what was found, and what a thread has executed.
     fn sample(of: &mut Gathering, stretches: &[(u64, u64)], misses: u64, thread: u64) -> Sample {

@@ -14,7 +14,7 @@ use grind_names::frames::Language;
 use grind_session::AtStart;
 
 use super::levels;
-use super::table::{CYCLE_MODELS, Opt, Role, find as find_shared, ignored, lacking};
+use super::table::{ALLOC_DEPTH, CYCLE_MODELS, Opt, Role, STREAMS, find as find_shared, ignored, lacking};
 use super::value::{Kind, Value};
 use super::{Options, Wrong};
 
@@ -380,7 +380,35 @@ pub static OPTIONS: &[Opt] = &[
     ),
     lacking(&["--dump-bb"], Kind::Bool, &["no"], "positions are instructions (--dump-instr) and lines"),
     lacking(&["--dump-bbs"], Kind::Bool, &["no"], "positions are instructions (--dump-instr) and lines"),
-    lacking(&["--collect-alloc"], Kind::Bool, &["no"], "allocations are not counted"),
+    opt(
+        &["--objects"],
+        Kind::Bool,
+        "no",
+        "count misses by data object, too, and by who misses them, as cachegrind does",
+        |o, v| shared(o, v, "--objects"),
+    ),
+    opt(&["--alloc-fn"], Kind::Text("name[,size-arg[,count-arg]]"), "", "as cachegrind's", |o, v| {
+        shared(o, v, "--alloc-fn")
+    }),
+    opt(&["--alloc-depth"], ALLOC_DEPTH, "1", "as cachegrind's", |o, v| shared(o, v, "--alloc-depth")),
+    opt(&["--streams"], STREAMS, "no", "as cachegrind's", |o, v| shared(o, v, "--streams")),
+    opt(
+        &["--mem-out-file"],
+        Kind::Text("file"),
+        "mem.out.%p",
+        "with --objects=yes: the file of data objects, as cachegrind's",
+        |o, v| shared(o, v, "--mem-out-file"),
+    ),
+    opt(
+        &["--collect-alloc"],
+        Kind::Bool,
+        "no",
+        "count calls of allocators and the bytes that they were asked for (allocCount, allocSize), where they are called",
+        |o, v| {
+            o.callgrind.collect_alloc = v.is_yes();
+            shared(o, v, "--collect-alloc")
+        },
+    ),
     lacking(&["--mangle-names"], Kind::Bool, &["yes"], "use --demangle=no for names as the linker has them"),
     lacking(&["--compress-mangled"], Kind::Bool, &["no"], "names are written in full once (--compress-strings)"),
     ignored(&["--simulate-sectors"], Kind::Bool, "it has no effect in Valgrind either"),

@@ -147,6 +147,10 @@ pub struct Options {
     pub objects: bool,
     /// Functions that are allocators, besides those that are known by their names.
     pub alloc_fns: Vec<AllocFn>,
+    /// How many callers tell blocks of the heap apart (`--alloc-depth`).
+    pub alloc_depth: u8,
+    /// Calls of allocators are events (`--collect-alloc`).
+    pub collect_alloc: bool,
     /// Their misses are told as streams, too.
     pub streams: bool,
     /// Stack distances.
@@ -246,6 +250,8 @@ impl Options {
             cache_sim: false,
             objects: false,
             alloc_fns: Vec::new(),
+            alloc_depth: 1,
+            collect_alloc: false,
             streams: false,
             distances: distances::Wanted::default(),
             sharing: false,

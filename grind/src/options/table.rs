@@ -55,6 +55,10 @@ pub struct Opt {
 
 const ANY_INT: Kind = Kind::Int { min: i64::MIN, max: i64::MAX };
 const FD: Kind = Kind::Int { min: 0, max: i32::MAX as i64 };
+/// How addresses that miss are told.
+pub const STREAMS: Kind = Kind::Choice(&["no", "misses"]);
+/// How many callers may tell blocks apart.
+pub const ALLOC_DEPTH: Kind = Kind::Int { min: 1, max: 32 };
 
 const fn opt(names: &'static [&'static str], kind: Kind, role: Role, default: &'static str, help: &'static str) -> Opt {
     Opt { names, kind, role, default, help }
@@ -409,12 +413,35 @@ pub static OPTIONS: &[Opt] = &[
             Ok(())
         }),
         "",
-        "with --objects=yes: this function is an allocator, too, and its callers are where blocks come from; which argument is the \
-         size (else the first one), and which the count; may be repeated, * and ? are wildcards",
+        "with --objects=yes or --collect-alloc=yes: this function is an allocator, too, and its callers are where blocks come from; \
+         which argument is the size (else the first one), and which the count; may be repeated, * and ? are wildcards",
+    ),
+    opt(
+        &["--alloc-depth"],
+        ALLOC_DEPTH,
+        Role::Tool(|o, v| {
+            if let Value::Int(n) = v {
+                o.alloc_depth = u8::try_from(n).unwrap_or(1);
+            }
+            Ok(())
+        }),
+        "1",
+        "with --objects=yes: blocks of the heap are told apart by so many callers, the one of the allocator first; each allocation \
+         stops the program if it is more than 1",
+    ),
+    opt(
+        &["--collect-alloc"],
+        Kind::Bool,
+        Role::Tool(|o, v| {
+            o.collect_alloc = v.is_yes();
+            Ok(())
+        }),
+        "no",
+        "count calls of allocators and the bytes that they were asked for (allocCount, allocSize), where they are called",
     ),
     opt(
         &["--streams"],
-        Kind::Choice(&["no", "misses"]),
+        STREAMS,
         Role::Tool(|o, v| {
             o.streams = matches!(v, Value::Text(text) if text == "misses");
             Ok(())

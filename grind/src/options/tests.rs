@@ -140,6 +140,9 @@ fn caches_are_chosen() {
     let (o, _) = run(&["--reuse-dist=exact", "--reuse-dist=no", "--reuse-sample=8", "--reuse-sample=0", "x"]);
     assert_eq!(o.distances, distances::Wanted::default());
     assert!(error(&["--reuse-sample=12", "x"]).contains("another power of two"));
+    let (o, _) = run(&["--objects=yes", "--alloc-depth=4", "--collect-alloc=yes", "x"]);
+    assert_eq!((o.alloc_depth, o.collect_alloc), (4, true));
+    assert!(error(&["--alloc-depth=33", "x"]).contains("--alloc-depth=33"));
     let (o, _) = run(&["--objects=yes", "--alloc-fn=mine", "--alloc-fn=other,2,1", "x"]);
     assert_eq!(o.alloc_fns, ["mine", "other,2,1"].map(|text| AllocFn::parse(OsStr::new(text)).expect("one")));
     assert!(error(&["--alloc-fn=mine,4", "x"]).contains("'4' is no argument's number: they are 1 to 3"));

@@ -101,7 +101,7 @@ impl Runner<'_> {
         let pid = report.pid;
         let found = self.findings.take(pid);
         let Profiles { all, named } = self.profiles_of_lines(report, &found);
-        let asked = self.watchers.is_some() || found.distances.is_some() || found.sharing.is_some();
+        let asked = self.options.objects || found.distances.is_some() || found.sharing.is_some();
         let objects = asked.then(|| self.objects(report, &found));
         if self.options.verbosity > 1 {
             for warning in self.symbolizer.warnings() {
@@ -157,6 +157,7 @@ impl Runner<'_> {
             });
         }
         self.tell_what_next(pid, file.as_slice());
+        self.tell_allocators(pid);
         if let Some(objects) = objects {
             self.save_objects(pid, &objects);
         }

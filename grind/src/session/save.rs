@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use cg_cli::saved::{Saved, save_text};
 use cg_cycles::Unknown;
 use cg_format::cachegrind::Profile;
+use cg_format::callgrind::Writer;
+use cg_format::count::TooLarge;
 use cg_format::mem::Mem;
 use grind_analysis::broken;
 use grind_analysis::callgrind::dumps::Written;
@@ -31,6 +33,8 @@ impl Runner<'_> {
         let Some(calls) = &mut self.calls else { return };
         let tree = calls.tree(pid);
         let (written, total) = calls.ended(pid);
+        let found = self.findings.take(pid);
+        let objects = self.options.objects.then(|| self.objects(report, &found));
         let last = written.last().map(|file| file.path.clone());
         let files = self.tell_written(pid, written);
         if self.tree.is_some() {
@@ -61,6 +65,10 @@ impl Runner<'_> {
             self.tell_no_frames(pid);
         }
         self.tell_what_next(pid, &files);
+        self.tell_allocators(pid);
+        if let Some(objects) = objects {
+            self.save_objects(pid, &objects);
+        }
     }
 
     /// Returns where the files are.
@@ -125,7 +133,7 @@ impl Runner<'_> {
         let mut desc = self.simulation.descriptions();
         desc.extend(self.broken.as_ref().map(|what| broken::description(what)));
         let command = self.processes.get(&report.pid).map(|p| dump::command(&p.args)).unwrap_or_default();
-        let objects = self.watchers.is_some().then_some(&found.objects);
+        let objects = self.options.objects.then_some(&found.objects);
         let (distances, sharing) = (found.distances.as_ref(), found.sharing.as_ref());
         grind_objects::report::mem(report, objects, distances, sharing, &mut *self.symbolizer, &command, &desc)
     }
@@ -139,14 +147,43 @@ impl Runner<'_> {
         let Some(path) = saved.filter(|path| path.metadata().is_ok_and(|m| m.is_file())) else { return };
         let mut beside = path.clone().into_os_string();
         beside.push(".data");
-        match objects.profile() {
-            // Without objects it would be empty.
-            _ if self.watchers.is_none() => {}
-            Ok(profile) => {
-                let _ = self.save(pid, &profile, Path::new(&beside));
-            }
-            Err(error) => self.user(pid, &format!("error: no profile of data objects: {error}")),
+        // Without objects it would be empty.
+        if self.options.objects
+            && let Err(error) = self.save_profile_of_objects(pid, objects, Path::new(&beside))
+        {
+            self.user(pid, &format!("error: no profile of data objects: {error}"));
         }
+        if self.options.verbosity > 1 && objects.head.unknown_frees > 0 {
+            let text = format!("{} calls took back blocks that were not handed out.", objects.head.unknown_frees);
+            self.log.say(pid, Voice::Detail, &text);
+        }
+        if self.options.verbosity > 0 && self.invocation == Invocation::Grind {
+            let name = command_line(&[path.into_os_string()]);
+            let what = match objects.head.reuse {
+                _ if self.options.objects => "Data objects",
+                Some(_) => "Stack distances",
+                None => "Shared lines",
+            };
+            self.user(pid, &format!("\n{what}: {name}\nTo read them: mem_annotate {name}"));
+        }
+    }
+
+    /// Writes the data objects as the run's tool has profiles.
+    fn save_profile_of_objects(&mut self, pid: Pid, objects: &Mem, path: &Path) -> Result<(), TooLarge> {
+        if self.options.tool == Tool::Cachegrind {
+            let _ = self.save(pid, &objects.profile()?, path);
+            return Ok(());
+        }
+        let mut profile = objects.calls()?;
+        profile.header.creator = self.invocation.creator().into_bytes();
+        let options = self.options.callgrind.write_options();
+        let saved = save_text(path, "callgrind.out", &self.spare, |out| Writer::new(options).profile(out, &profile));
+        let _ = self.tell_saved(pid, path, saved);
+        Ok(())
+    }
+
+    /// What is wrong with the allocators that were looked for, if they were.
+    pub(super) fn tell_allocators(&mut self, pid: Pid) {
         if self.options.verbosity > 0 && self.watchers.as_mut().is_some_and(Watchers::none) {
             let text = "warning: no allocator was found by its name, so blocks of the heap are not told apart\n\
                         (is the program stripped, and linked statically?)";
@@ -159,19 +196,6 @@ impl Runner<'_> {
                     format!("--alloc-fn={name}: no function of what was mapped has this name (* stands for any text)");
                 self.notice(pid, Notice::Warning(text));
             }
-        }
-        if self.options.verbosity > 1 && objects.head.unknown_frees > 0 {
-            let text = format!("{} calls took back blocks that were not handed out.", objects.head.unknown_frees);
-            self.log.say(pid, Voice::Detail, &text);
-        }
-        if self.options.verbosity > 0 && self.invocation == Invocation::Grind {
-            let name = command_line(&[path.into_os_string()]);
-            let what = match objects.head.reuse {
-                _ if self.watchers.is_some() => "Data objects",
-                Some(_) => "Stack distances",
-                None => "Shared lines",
-            };
-            self.user(pid, &format!("\n{what}: {name}\nTo read them: mem_annotate {name}"));
         }
     }
 

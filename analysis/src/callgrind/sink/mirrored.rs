@@ -12,11 +12,12 @@ use cg_sim::beyond::Ask;
 use grind_trace::every::repeated::repeated;
 use grind_trace::follow::{self, FRAME_TOLD, FRAME_WORDS, NO_CALL_EDGE, Names};
 use grind_trace::operands;
-use grind_trace::{Done, SiteKind};
+use grind_trace::{Done, SiteKind, object_words};
 use grind_types::own_memory;
 use grind_types::{Pid, Tid};
 
 use super::super::code::Catalogue;
+use super::by_object::{ByObject, DataMiss};
 use super::chains::{self, Kept};
 use super::last_level::{self, Known, Last, Simulated, What};
 use super::process::Process;
@@ -32,15 +33,18 @@ impl Recorder {
         let _ = self.with_followed(pid, tid, |p, t, catalogue, space| {
             let Some(mut simulated) = p.simulated.take() else { return };
             simulated.last.run(tid);
+            p.by_object.iter_mut().for_each(|by_object| by_object.objects.thread(tid));
             let mut at = Records { rest: words, ahead: words, kept: kept.iter().flatten().count() };
             loop {
                 if at.ahead.len() >= at.rest.len() {
                     at.ahead = at.rest;
                     (0..AHEAD).for_each(|_| simulated.look_ahead(t, &mut at));
                 }
-                match simulated.ordinary(t, (p.columns, &kept), &mut at) {
-                    Some((site, missed, depth)) => {
+                match simulated.ordinary(t, (p.columns, &kept), (&mut p.by_object, space), &mut at) {
+                    Some(First { site, missed, depth, addr }) => {
                         p.missed_first(&mut simulated, t, catalogue, (site, depth));
+                        let size = simulated.known[site as usize].size;
+                        p.missed_object(t, space, (site, addr.map(|addr| (addr, size)), depth));
                         if t.calls.collecting() {
                             p.columns.missed(missed, depth, |event| t.now[event] += 1);
                         }
@@ -57,6 +61,15 @@ impl Recorder {
     }
 }
 
+/// A miss that is to be counted for what runs for the first time.
+struct First {
+    site: u32,
+    missed: Missed,
+    depth: Depth,
+    /// What was accessed, if it was data.
+    addr: Option<u64>,
+}
+
 /// Records that are left, and those of them whose needs nobody has asked for yet.
 struct Records<'w> {
     rest: &'w [u32],
@@ -70,6 +83,10 @@ impl Records<'_> {
     #[inline(always)]
     fn look_ahead(&mut self, known: &[Known], level: &impl Ask, calls: &Calls) {
         let Some((&number, operands)) = self.ahead.split_first() else { return };
+        if let Some(words) = object_words(number) {
+            self.ahead = self.ahead.get(words..).unwrap_or_default();
+            return;
+        }
         if number & FRAME_TOLD != 0 {
             let words = if chains::each(number).is_some() { 2 * self.kept } else { FRAME_WORDS - 1 };
             self.ahead = operands.get(words..).unwrap_or_default();
@@ -108,11 +125,12 @@ impl Simulated {
         &mut self,
         t: &mut Thread,
         columns: (Columns, &Kept),
+        objects: (&mut Option<Box<ByObject>>, &Space),
         at: &mut Records,
-    ) -> Option<(u32, Missed, Depth)> {
+    ) -> Option<First> {
         match &mut self.last {
-            Last::Plain(level) => Self::ordinary_of(&self.known, level, t, columns, at),
-            Last::Deep(levels) => Self::ordinary_of(&self.known, &mut **levels, t, columns, at),
+            Last::Plain(level) => Self::ordinary_of(&self.known, level, t, columns, objects, at),
+            Last::Deep(levels) => Self::ordinary_of(&self.known, &mut **levels, t, columns, objects, at),
             Last::Absent | Last::Elaborate(_) => None,
         }
     }
@@ -122,12 +140,16 @@ impl Simulated {
         level: &mut impl Ask,
         t: &mut Thread,
         (columns, kept): (Columns, &Kept),
+        (by_object, space): (&mut Option<Box<ByObject>>, &Space),
         at: &mut Records,
-    ) -> Option<(u32, Missed, Depth)> {
+    ) -> Option<First> {
         let places = columns.first_missed();
         loop {
             let (&number, operands) = at.rest.split_first()?;
             if number & FRAME_TOLD != 0 {
+                if object_words(number).is_some() {
+                    return None;
+                }
                 if let Some(told) = chains::each(number) {
                     let (_, rest) = chains::take(at.rest, kept, &mut t.now)?;
                     match told {
@@ -162,10 +184,15 @@ impl Simulated {
             at.look_ahead(sites, level, &t.calls);
             let depth = addr.map_or(Depth::FIRST, |addr| last_level::asked(level, &known, addr, known.size));
             if !t.calls.missed_again(known.place, depth.index(), &t.now) {
-                return Some((number, known.missed, depth));
+                let addr = addr.filter(|_| known.what == What::Access);
+                return Some(First { site: number, missed: known.missed, depth, addr });
             }
             if !t.calls.collecting() {
                 continue;
+            }
+            if let (Some(by_object), Some(addr), What::Access) = (by_object.as_deref_mut(), addr, known.what) {
+                let miss = DataMiss { site: &space.sites[number as usize], addr, size: known.size, depth };
+                by_object.missed(&space.images, (&t.calls, &mut t.missed), &miss);
             }
             let column = places[known.missed as usize];
             t.now[column] += 1;
@@ -186,6 +213,9 @@ impl Process {
         words: &'w [u32],
     ) -> Option<&'w [u32]> {
         let (&number, operands) = words.split_first()?;
+        if let Some(rest) = self.object_record(t, catalogue, (words, true)) {
+            return Some(rest);
+        }
         if let Some((told, rest)) = chains::take(words, kept, &mut t.now) {
             self.chain(t, catalogue, (space, names), told);
             return Some(rest);
@@ -203,15 +233,18 @@ impl Process {
         }
         let known = *simulated.known.get(number as usize)?;
         let missed = known.missed;
+        let mut data = None;
         let (depth, rest) = match known.what {
             What::Branch => (Depth::FIRST, operands),
             What::Fetch => (simulated.last.missed(&known, known.addr, known.size), operands),
             What::Access => {
                 let (addr, rest) = operands::number(operands)?;
+                data = Some((addr, known.size));
                 (simulated.last.missed(&known, addr, known.size), rest)
             }
             What::Sized => {
                 let (addr, size, rest) = operands::number_and_word(operands)?;
+                data = Some((addr, size as u16));
                 (simulated.last.missed(&known, addr, size as u16), rest)
             }
             What::Repeated | What::Special => {
@@ -237,6 +270,7 @@ impl Process {
         if !t.calls.missed_again(known.place, depth.index(), &t.now) {
             self.missed_first(simulated, t, catalogue, (number, depth));
         }
+        self.missed_object(t, space, (number, data, depth));
         // What the counter costs, but one or two columns, not all of them.
         if t.calls.collecting() {
             self.columns.missed(missed, depth, |event| t.now[event] += 1);

@@ -12,6 +12,7 @@ use grind_names::made::Registry;
 use grind_trace::frames::FrameRecord;
 use grind_trace::operands;
 use grind_trace::{Block, Instructions, Site, SiteKind, SpaceId, Transfer};
+use grind_types::hash::Map;
 use grind_types::{Pid, Tid};
 
 use super::super::code::{Catalogue, Origin};
@@ -19,6 +20,7 @@ use super::super::columns::Columns;
 use super::super::dump_service::{DumpService, Found, Progress};
 use super::super::parts::Trigger;
 use super::Space;
+use super::by_object::ByObject;
 use super::cache_lines::Used;
 use super::framed::Codes;
 use super::functions::Followed;
@@ -71,6 +73,8 @@ pub(super) struct Process {
     pub(super) simulated: Option<Box<Simulated>>,
     /// If the use of lines is measured.
     pub(super) used: Option<Box<Used>>,
+    /// If data objects are asked for.
+    pub(super) by_object: Option<Box<ByObject>>,
 }
 
 impl Process {
@@ -80,6 +84,7 @@ impl Process {
         columns: Columns,
         simulated: Option<Simulated>,
         used: Option<Used>,
+        by_object: Option<ByObject>,
     ) -> Self {
         let mut process = Self {
             space,
@@ -107,6 +112,7 @@ impl Process {
             collects: None,
             simulated: simulated.map(Box::new),
             used: used.map(Box::new),
+            by_object: by_object.map(Box::new),
         };
         let catalogue = process.catalogue.clone();
         process.add_counter(&mut lock(&catalogue), Vec::new().into());
@@ -142,6 +148,7 @@ impl Process {
             collects: self.collects,
             simulated: self.simulated.clone(),
             used: self.used.clone(),
+            by_object: self.by_object.clone(),
         }
     }
 
@@ -319,6 +326,7 @@ impl Process {
                 used: None,
                 through: None,
                 frames: Vec::new(),
+                missed: Map::default(),
             }
         })
     }
@@ -333,6 +341,7 @@ impl Process {
         running.sort_by_key(|t| t.number);
         threads.extend(running.into_iter().map(|t| (t.number, t.calls.take(&t.now))));
         threads.sort_by_key(|(number, _)| *number);
+        self.by_object.iter_mut().for_each(|of| of.executed(threads.iter().map(|(_, profile)| profile)));
         let mut merged: Vec<(u64, Profile)> = Vec::new();
         for (number, profile) in threads {
             match merged.last_mut().filter(|(last, _)| *last == number) {
@@ -362,8 +371,10 @@ impl Process {
         if let Some(used) = &mut self.used {
             used.zero();
         }
+        self.by_object.iter_mut().for_each(|by_object| by_object.forget());
         for t in self.threads.values_mut() {
             t.calls.zero(&t.now);
+            t.missed.clear();
         }
         dump_service.zeroed(pid, self.executed_blocks());
     }
@@ -564,6 +575,9 @@ impl Process {
                 if let Some(of_thread) = &t.used {
                     used.thread_gone(of_thread, t.number, &t.calls);
                 }
+            }
+            if let Some(by_object) = &mut self.by_object {
+                by_object.thread_ended(tid, &t.calls, std::mem::take(&mut t.missed));
             }
             self.blocks += t.blocks;
             self.ended.push((t.number, t.calls.take(&t.now)));

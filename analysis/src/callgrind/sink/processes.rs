@@ -33,6 +33,7 @@ impl Fork {
     fn of(&self, p: &Process) -> Process {
         let first = Tid::main_of(self.child);
         let mut forked = p.copy(self.made.clone(), self.child);
+        forked.by_object.iter_mut().for_each(|by_object| by_object.objects.forked(self.tid, first));
         if let Some(simulated) = &mut forked.simulated {
             simulated.forked(self.tid, first);
         }
@@ -143,7 +144,7 @@ mod tests {
     fn process(blocks: u64) -> Process {
         let columns = Columns::of(Settings::default().events(Caches::None, false));
         let catalogue = Catalogue::new(Settings::default(), Opened::new(grind_symbols::Options::default()));
-        let mut process = Process::new(SpaceId::default(), catalogue, columns, None, None);
+        let mut process = Process::new(SpaceId::default(), catalogue, columns, None, None, None);
         process.blocks = blocks;
         process
     }

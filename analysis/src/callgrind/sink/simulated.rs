@@ -50,7 +50,7 @@ impl Process {
         let mut rest = words;
         loop {
             // Where every access is told, hardly two records of calls follow one another.
-            if t.pause == u64::MAX && simulated.shapes.is_none() {
+            if t.pause == u64::MAX && simulated.shapes.is_none() && self.by_object.is_none() {
                 let rows = self.columns.cycles.is_some();
                 let done = match self.columns.stride {
                     8 if rows => self.fast_by_rows::<8>(simulated, t, catalogue, rest),
@@ -68,6 +68,10 @@ impl Process {
             }
             let Some((&number, operands)) = rest.split_first() else { return rest };
             let Some(known) = simulated.known.get_mut(number as usize) else {
+                if let Some(after) = self.object_record(t, catalogue, (rest, false)) {
+                    rest = after;
+                    continue;
+                }
                 let Some((record, after)) = FrameRecord::split(rest) else { return &[] };
                 rest = after;
                 if self.codes.framed(t, catalogue, record) {
@@ -81,6 +85,7 @@ impl Process {
                 let told = self.hot.get(number as usize).filter(|hot| hot.counter != NOTHING);
                 t.calls.begin(catalogue, told.map_or(known.addr, |hot| self.counters[hot.counter as usize].start));
             }
+            let mut data = None;
             let depth = match known.what {
                 What::Told => {
                     let Some(hot) = self.hot.get(number as usize) else { return &[] };
@@ -107,11 +112,13 @@ impl Process {
                 What::Access => {
                     let Some((addr, after)) = operands::number(operands) else { return &[] };
                     rest = after;
+                    data = Some((addr, known.size));
                     simulated.last.missed(known, addr, known.size)
                 }
                 What::Sized => {
                     let Some((addr, size, after)) = operands::number_and_word(operands) else { return &[] };
                     rest = after;
+                    data = Some((addr, size as u16));
                     simulated.last.missed(known, addr, size as u16)
                 }
                 What::Repeated | What::Special => {
@@ -146,6 +153,7 @@ impl Process {
                 }
             };
             self.missed(simulated, t, catalogue, number, depth);
+            self.missed_object(t, space, (number, data, depth));
         }
     }
 

@@ -9,6 +9,7 @@ use cg_calls::{Calls, Config};
 use cg_sim::writeback::WriteThrough;
 use grind_trace::follow::FIRST;
 
+use super::by_object::OfThread;
 use super::cache_lines::ThreadUse;
 use super::meaning::Hot;
 
@@ -42,6 +43,8 @@ pub(super) struct Thread {
     pub(super) through: Option<Box<WriteThrough>>,
     /// Frames of an interpreter that it runs, the innermost last.
     pub(super) frames: Vec<Running>,
+    /// What has missed, by what ran ([`Calls::running`]) and by data object, if those are asked for.
+    pub(super) missed: OfThread,
 }
 
 /// A frame of an interpreter that runs, or will go on when others have been left.

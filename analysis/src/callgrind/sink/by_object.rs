@@ -1,0 +1,155 @@
+//! Misses by data object, beside the call graph: each data miss that is booked on what runs is booked on one object, too, and on what
+//! runs there. Calls of allocators are costs of the calls that are made to them.
+//!
+//! Invariants: what is not collected is on no object; the misses of all objects are the profile's, event by event, and those of all
+//! functions at an object are the object's. Blocks come and go whatever is collected.
+
+use std::collections::{BTreeMap, HashMap};
+
+use cg_calls::{Calls, Node, Profile};
+use cg_format::callgrind::context_name;
+use cg_format::mem::streams::Access;
+use grind_objects::{Images, Miss, MissedBy, Objects, Reader, Site as Place};
+use grind_trace::{Done, Site, SiteKind};
+use grind_types::Tid;
+use grind_types::hash::Map;
+
+use super::super::code::Catalogue;
+use super::super::columns::{Columns, Depth};
+use crate::callgrind::rows::Program as _;
+use crate::simulator::{Findings, Found};
+
+/// What is asked for.
+#[derive(Debug)]
+pub struct Wanted {
+    /// Reads where variables of files are.
+    pub images: Reader,
+    /// Misses are told by object, and not only what allocators do.
+    pub misses: bool,
+    /// The addresses of misses are folded, of lines of so many bytes.
+    pub streams: Option<u64>,
+    /// There is a second level before the last one.
+    pub second: bool,
+    /// Where the session looks for what was found.
+    pub findings: Findings,
+}
+
+/// Reads and writes that missed the first level, and the last: those of each object are in this order.
+pub(super) type Missed = [u64; 4];
+
+/// What a thread has missed: by what ran ([`Calls::running`]), and by object.
+pub(super) type OfThread = Map<(u32, u32), Missed>;
+
+/// The objects of a process.
+#[derive(Clone, Debug)]
+pub(super) struct ByObject {
+    pub(super) objects: Objects,
+    misses: bool,
+    /// The depth of what all levels have missed.
+    memory: usize,
+    /// Of threads that have ended: by what ran, and by object.
+    missed: HashMap<Node, BTreeMap<u32, Missed>>,
+    /// How often counters were executed, up to the last part.
+    executions: Option<HashMap<u32, u64>>,
+}
+
+/// What has missed.
+pub(super) struct DataMiss<'a> {
+    pub(super) site: &'a Site,
+    pub(super) addr: u64,
+    pub(super) size: u16,
+    pub(super) depth: Depth,
+}
+
+impl ByObject {
+    pub(super) fn new(wanted: &Wanted) -> Self {
+        Self {
+            objects: wanted.streams.map_or_else(Objects::default, Objects::with_streams),
+            misses: wanted.misses,
+            memory: 1 + usize::from(wanted.second),
+            missed: HashMap::new(),
+            executions: wanted.streams.map(|_| HashMap::new()),
+        }
+    }
+
+    /// A thread with these calls, which has missed that before, has missed, and that has been booked.
+    pub(super) fn missed(&mut self, images: &Images, (calls, before): (&Calls, &mut OfThread), miss: &DataMiss<'_>) {
+        if !self.misses || !calls.collecting() {
+            return;
+        }
+        let access = match miss.site.kind {
+            SiteKind::Write(_) | SiteKind::Sized { done: Done::Write } => Access::Write,
+            SiteKind::Modify(_) | SiteKind::Sized { done: Done::Modify } => Access::Modify,
+            _ => Access::Read,
+        };
+        // Callgrind books a modification as a write.
+        let (write, last_level) = (access != Access::Read, miss.depth.index() >= self.memory);
+        let site = Place { module: miss.site.module, addr: miss.site.addr.0 };
+        let Some(node) = calls.running() else { return };
+        let miss = Miss { addr: miss.addr, size: miss.size.into(), site, access, write, last_level };
+        let object = self.objects.missed(images, miss);
+        let misses = before.entry((node, object)).or_default();
+        let first = if write { 2 } else { 0 };
+        misses[first] += 1;
+        misses[first + 1] += u64::from(last_level);
+    }
+
+    /// Costs are set to zero.
+    pub(super) fn forget(&mut self) {
+        self.objects.forget();
+        self.missed.clear();
+        self.executions.iter_mut().for_each(HashMap::clear);
+    }
+
+    pub(super) fn thread_ended(&mut self, tid: Tid, calls: &Calls, missed: OfThread) {
+        for ((node, object), missed) in missed {
+            let sums = self.missed.entry(calls.describe(node)).or_default().entry(object).or_default();
+            sums.iter_mut().zip(missed).for_each(|(sum, n)| *sum += n);
+        }
+        self.objects.thread_ended(tid);
+    }
+
+    /// A part has been taken, in which that was found.
+    pub(super) fn executed<'a>(&mut self, profiles: impl Iterator<Item = &'a Profile>) {
+        let Some(executions) = &mut self.executions else { return };
+        for counter in profiles.flat_map(|profile| &profile.counters) {
+            let sum = executions.entry(counter.counter).or_default();
+            *sum = sum.saturating_add(counter.executions);
+        }
+    }
+
+    /// What was found, when all threads have ended.
+    pub(super) fn found(self, catalogue: &mut Catalogue) -> Found {
+        let mut objects = self.objects.found();
+        let mut executed: BTreeMap<u64, u64> = BTreeMap::new();
+        for (counter, n) in self.executions.into_iter().flatten() {
+            // What counts no execution is a miss.
+            for (addr, costs) in catalogue.counters.of(counter) {
+                let sum = executed.entry(addr).or_default();
+                *sum = sum.saturating_add(n.saturating_mul(costs.first().copied().unwrap_or(0)));
+            }
+        }
+        objects.executions = Some(executed);
+        let (nodes, missed): (Vec<Node>, Vec<_>) = self.missed.into_iter().unzip();
+        let profile = Profile { nodes, ..Profile::default() };
+        let resolved = catalogue.resolve(&profile, &[]);
+        for (node, missed) in profile.nodes.iter().zip(missed) {
+            let about = resolved.function(node.functions[0]);
+            let callers = node.functions.iter().skip(1).map(|f| resolved.function(*f).name);
+            objects.missed_by.push(MissedBy {
+                function: context_name(about.name, node.recursion, callers),
+                file: about.file.to_vec(),
+                module: about.object.to_vec(),
+                missed: missed.into_iter().collect(),
+            });
+        }
+        Found { objects, ..Found::default() }
+    }
+}
+
+impl Columns {
+    /// Whether misses or allocations have to be told apart, or calls alone.
+    pub(super) fn records(&self) -> bool {
+        self.simulated() || self.allocations.is_some()
+    }
+}

@@ -1,0 +1,262 @@
+//! Misses by data object beside the call graph: they sum to the profile of calls, for programs of every kind and whatever else is asked
+//! for; each object's misses are those of the functions that miss it; and objects and streams are those that cachegrind has.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cg_format::callgrind::{Profile, Site, laws, read_profile};
+use cg_format::mem::{Kind, Mem};
+use grind_tests::build::{Source, compile};
+use grind_tests::run::Job;
+use grind_tests::tools;
+
+/// What a process left.
+struct Process {
+    /// All parts of its profile.
+    parts: Vec<Profile>,
+    mem: Mem,
+    /// The objects as a profile.
+    data: Profile,
+    /// What the run has printed.
+    text: String,
+}
+
+impl Process {
+    /// The sum of an event in all parts.
+    fn total(&self, event: &str) -> u64 {
+        let parts = self.parts.iter().flat_map(|profile| &profile.parts);
+        let totals = parts.map(|part| {
+            let at = part.header.events.iter().position(|e| e == event);
+            at.map_or(0, |at| u64::try_from(part.total()[at]).expect("no difference"))
+        });
+        totals.sum()
+    }
+
+    /// What a function has cost itself, by event.
+    fn of_function(&self, name: &str, event: &str) -> i64 {
+        let mut sum = 0;
+        for profile in &self.parts {
+            for part in &profile.parts {
+                let Some(at) = part.header.events.iter().position(|e| e == event) else { continue };
+                let named =
+                    |body: &&cg_format::callgrind::Body| profile.names.function_name(body.function) == name.as_bytes();
+                for body in part.bodies().iter().filter(named) {
+                    let rows = body.entries.iter().filter_map(|entry| match entry.site {
+                        Site::Row { costs } => Some(body.costs(costs)[at]),
+                        _ => None,
+                    });
+                    sum += rows.sum::<i64>();
+                }
+            }
+        }
+        sum
+    }
+}
+
+/// Runs a program, and holds each of its processes to the laws.
+fn run_with(options: &[&str], words: &[&str], dir: &Path) -> Vec<Process> {
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let mut command = tools::under_test().to_vec();
+    command.extend(
+        [
+            "--tool=callgrind",
+            "--trace-children=yes",
+            "--cache-sim=yes",
+            "--objects=yes",
+            "--I1=32768,8,64",
+            "--LL=8388608,16,64",
+        ]
+        .map(str::to_owned),
+    );
+    command.push(format!("--mem-out-file={}/mem.%p", out.path().display()));
+    command.push(format!("--callgrind-out-file={}/calls.%p", out.path().display()));
+    command.extend(options.iter().chain(words).map(|o| (*o).to_owned()));
+    let outcome = Job::new(command.iter().map(String::as_str), dir).native();
+    let text = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    let read = |path: &Path| {
+        let bytes = fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let name = path.display().to_string();
+        let breaches = laws::breaches(bytes.as_slice(), &name).expect("a profile");
+        assert!(breaches.is_empty(), "{options:?} {words:?}: {breaches:?}");
+        read_profile(bytes.as_slice(), &name).expect("a profile")
+    };
+    let mut names: Vec<PathBuf> =
+        fs::read_dir(out.path()).expect("its folder").map(|e| e.expect("a file").path()).collect();
+    names.sort();
+    let named = |path: &Path, prefix: &str| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with(prefix));
+    let mut processes = Vec::new();
+    for name in names.iter().filter(|n| named(n, "mem.") && n.extension().is_some_and(|e| e != "data")) {
+        let pid = name.extension().expect("a process").to_string_lossy().into_owned();
+        let bytes = fs::read(name).expect("it is there");
+        // (That misses of functions are those of objects is asked for by the reader.)
+        let mem = Mem::read(&mut bytes.as_slice()).unwrap_or_else(|e| panic!("{options:?} {words:?}: {e}"));
+        let parts = names.iter().filter(|n| {
+            let of = n.file_name().expect("a name").to_string_lossy();
+            of == format!("calls.{pid}")
+                || of.starts_with(&format!("calls.{pid}."))
+                || of.starts_with(&format!("calls.{pid}-"))
+        });
+        let parts: Vec<Profile> = parts.map(|name| read(name)).collect();
+        let process =
+            Process { parts, data: read(&name.with_extension(format!("{pid}.data"))), mem, text: text.clone() };
+        for (event, total) in process.mem.head.events.iter().zip(&process.mem.head.totals) {
+            assert_eq!(process.total(event), *total, "{event} of {options:?} {words:?}");
+        }
+        let expected: Vec<i128> = process.mem.head.totals.iter().map(|n| i128::from(*n)).collect();
+        assert_eq!(process.data.parts[0].total(), expected, "{options:?} {words:?}");
+        processes.push(process);
+    }
+    assert!(!processes.is_empty(), "{}", outcome.show());
+    processes
+}
+
+/// Builds a program of `tests/objects`.
+fn build(name: &str, dir: &Path) -> String {
+    let source = Source::open("objects", name);
+    let out = dir.join(name).display().to_string();
+    let mut words = ["gcc", "-g", "-o", &out, &source.path.display().to_string()].map(str::to_owned).to_vec();
+    words.extend(source.words("cc"));
+    compile(&words, dir);
+    out
+}
+
+/// Whatever else is asked for, and however processes, threads and signals come and go.
+#[test]
+fn misses_of_objects_sum_to_the_profile_of_calls() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let depths = build("depths", dir.path());
+    let semantic = |name: &str| Source::open("semantics", name).build(dir.path(), false).display().to_string();
+    let d1 = "--D1=32768,8,64";
+    let options: [&[&str]; 14] = [
+        &[d1, "--separate-callers=2", "--collect-alloc=yes"],
+        &[d1, "--separate-recs=3", "--branch-sim=yes"],
+        &[d1, "--toggle-collect=main", "--collect-alloc=yes"],
+        &[d1, "--toggle-collect=take"],
+        &[d1, "--L2=262144,8,64", "--collect-systime=usec"],
+        &[d1, "--dump-before=take", "--collect-alloc=yes"],
+        &[d1, "--zero-before=take"],
+        &[d1, "--tell-calls=yes", "--collect-alloc=yes"],
+        &[d1, "--dump-every-bb=20000"],
+        &[d1, "--instr-atstart=no"],
+        &[d1, "--separate-callers=all", "--collect-alloc=yes"],
+        &[d1, "--separate-threads=yes"],
+        &[d1, "--simulate-hwpref=yes", "--streams=misses"],
+        &["--D1=128,1,64", "--alloc-depth=3", "--fn-skip=list"],
+    ];
+    for options in options {
+        run_with(options, &[&depths], dir.path());
+        // Where a part begins while another thread waits in a system call, the laws of that part's calls are not this test's matter.
+        if !options.iter().any(|option| option.starts_with("--dump-before")) {
+            run_with(options, &[&depths, "threads"], dir.path());
+        }
+    }
+    for name in
+        ["process_fork_tree", "signal_siglongjmp_out_of_handler", "thread_lock_free_stack", "code_dlopen_dlclose"]
+    {
+        let program = semantic(name);
+        run_with(&[d1, "--streams=misses"], &[&program], dir.path());
+        run_with(&[d1, "--separate-callers=2"], &[&program], dir.path());
+    }
+}
+
+/// `use` alone accesses the blocks of `blocks.c`, which counts its reads and writes of each place that allocates; with calls that are
+/// followed, told, and with threads.
+#[test]
+fn objects_are_missed_by_those_that_access_them() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = build("blocks", dir.path());
+    for (options, threads) in [(&[][..], false), (&[], true), (&["--tell-calls=yes"], false)] {
+        let words: Vec<&str> = std::iter::once(program.as_str()).chain(threads.then_some("threads")).collect();
+        let options: Vec<&str> = std::iter::once("--D1=128,1,64").chain(options.iter().copied()).collect();
+        let processes = run_with(&options, &words, dir.path());
+        let mem = &processes[0].mem;
+        let text = &processes[0].text;
+        let mut found = 0;
+        for line in text.lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let [reads, writes] = [1, 2].map(|n: usize| words[n].parse::<u64>().expect("a number"));
+            let name = format!("heap@blocks.c:{}", words[0]);
+            let object = mem.objects.iter().position(|o| o.name == name).unwrap_or_else(|| panic!("no {name}"));
+            let by = mem.missed_by.iter().find(|by| by.object == object && by.function == "use");
+            let counts = &by.unwrap_or_else(|| panic!("{name}: {threads}")).counts;
+            // (Of those that `realloc` has copied, that has read and written some more, elsewhere.)
+            assert_eq!([counts[0], counts[2]], [reads, writes], "{name}, {threads}");
+            let all = &mem.objects[object].counts;
+            assert!(words.len() > 3 || [all[0], all[2]] == [reads, writes], "{name}: {all:?}");
+            found += 1;
+        }
+        assert!(found >= 8, "{text}");
+        let data = &processes[0].data;
+        let called =
+            data.parts[0].bodies().iter().find(|b| data.names.function_name(b.function) == b"use").expect("it calls");
+        assert!(called.entries.iter().all(|entry| matches!(entry.site, Site::Call { .. })), "no costs of its own");
+    }
+}
+
+/// The same misses of variables and blocks in the same steps, executed as often; a modification is one of the other kind there.
+#[test]
+fn objects_and_streams_are_those_of_cachegrind() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = build("steps", dir.path());
+    let options = ["--D1=32768,8,64", "--streams=misses"];
+    let with_calls = run_with(&options, &[&program], dir.path()).remove(0).mem;
+    let all = ["--cache-sim=yes", "--objects=yes", "--I1=32768,8,64", "--LL=8388608,16,64"];
+    let lines = grind_tests::mem::processes(&[&options[..], &all].concat(), &[&program], dir.path()).remove(0);
+    let lines = lines.mem.expect("its objects");
+    let of = |mem: &Mem| {
+        let ours =
+            |object: usize| mem.objects[object].kind == Kind::Variable && mem.objects[object].file.ends_with("/steps");
+        let streams = mem.streams.iter().filter(|s| ours(s.object));
+        let each =
+            streams.map(|s| (mem.objects[s.object].name.clone(), s.line, s.misses, s.executions, s.parts.clone()));
+        each.collect::<Vec<_>>()
+    };
+    assert!(of(&with_calls).len() > 8);
+    assert_eq!(of(&with_calls), of(&lines));
+}
+
+/// Calls of allocators are costs of the calls that are made to them, and of all that is active.
+#[test]
+fn calls_of_allocators_are_costs_of_their_callers() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = build("depths", dir.path());
+    for options in [&["--collect-alloc=yes"][..], &["--collect-alloc=yes", "--tell-calls=yes"]] {
+        let process = run_with(&[&["--D1=32768,8,64"], options].concat(), &[&program], dir.path()).remove(0);
+        let self_costs = |name| (process.of_function(name, "allocCount"), process.of_function(name, "allocSize"));
+        let handled = 10 * 11 + 20 * 80 + 3 * 1000 + 64 + 101 + 4 * 24;
+        assert_eq!(self_costs("take"), (10 + 20 + 3 + 1 + 1 + 4, handled));
+        assert_eq!(self_costs("main"), (1, 6400));
+        let heap = || process.mem.objects.iter().filter(|o| o.kind == Kind::Heap);
+        let sums: BTreeMap<&str, u64> =
+            [("allocCount", heap().map(|o| o.blocks).sum()), ("allocSize", heap().map(|o| o.bytes).sum())].into();
+        sums.into_iter().for_each(|(event, sum)| assert_eq!(process.total(event), sum, "{event}"));
+    }
+    // Without caches there is nothing else to be recorded.
+    let out = dir.path().join("alone");
+    let mut command = tools::under_test().to_vec();
+    command.extend(["--tool=callgrind", "--collect-alloc=yes", "--dump-instr=yes"].map(str::to_owned));
+    command.extend([format!("--callgrind-out-file={}", out.display()), program, "threads".into()]);
+    assert!(Job::new(command.iter().map(String::as_str), dir.path()).native().status.success());
+    let bytes = fs::read(&out).expect("a profile");
+    let breaches = laws::breaches(bytes.as_slice(), "alone").expect("a profile");
+    assert!(breaches.is_empty(), "{breaches:?}");
+    let profile = read_profile(bytes.as_slice(), "alone").expect("a profile");
+    let (events, total) = (&profile.parts[0].header.events, profile.parts[0].total());
+    assert_eq!(events.join(" "), "Ir allocCount allocSize");
+    assert!(total[1] >= 54 && total[2] > 11_000, "{total:?}");
+}
+
+/// Where every access is told, objects are refused.
+#[test]
+fn objects_are_not_told_of_every_access() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    for (option, with) in [("--objects=yes", "--cacheuse=yes"), ("--collect-alloc=yes", "--simulate-wb=yes")] {
+        let mut command = tools::under_test().to_vec();
+        command.extend(["--tool=callgrind", "--cache-sim=yes", option, with, "echo", "ran"].map(str::to_owned));
+        let outcome = Job::new(command.iter().map(String::as_str), dir.path()).native();
+        let text = String::from_utf8_lossy(&outcome.stderr).into_owned();
+        let says = format!("{option} is of what misses the first level");
+        assert!(!outcome.status.success() && outcome.stdout.is_empty() && text.contains(&says), "{text}");
+    }
+}
