@@ -9,7 +9,6 @@
 
 pub mod broken;
 pub mod callgrind;
-pub mod contexts;
 pub mod counts;
 pub mod cycles;
 pub mod dump;

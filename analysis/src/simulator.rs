@@ -8,7 +8,7 @@
 mod contexts;
 mod every;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,7 +26,6 @@ use grind_types::fault;
 use grind_types::own_memory;
 use grind_types::{Module, Pid, Query, Tid};
 
-use crate::contexts::Reuse;
 use crate::counts::EventCounts;
 use grind_objects::{self as objects, Images, Miss, Objects, Reader, distances, sharing};
 
@@ -194,6 +193,9 @@ impl Buffers {
         [u64::from(!again), u64::from(self.missed && !before)]
     }
 }
+
+/// How many lines of one cache each context found that another one had brought in: reuses by (finder, owner).
+pub type Reuse = BTreeMap<(u64, u64), u64>;
 
 /// See the module's description.
 #[derive(Debug)]

@@ -9,6 +9,7 @@ pub mod attach;
 pub mod backtrace;
 pub mod built;
 pub mod callgrind;
+pub mod contexts;
 pub mod control;
 pub mod doctor;
 pub mod elsewhere;

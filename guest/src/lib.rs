@@ -11,5 +11,6 @@ pub mod image;
 pub mod printf;
 pub mod process;
 pub mod recover;
+pub mod resume;
 pub mod slots;
 pub mod stacks;

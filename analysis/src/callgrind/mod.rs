@@ -13,7 +13,6 @@
 //!
 //! Nothing here knows of ptrace. No cost may be lost or made up on the way from the model to the file.
 
-pub mod boundaries;
 pub mod code;
 pub mod columns;
 pub mod counters;

@@ -15,8 +15,9 @@ use grind_trace::operands;
 use grind_trace::{CONTEXT_SITE, CONTEXT_WORDS, LINE_LOADED, LINE_REUSED, LINE_WORDS, Site, SiteKind};
 use grind_types::Tid;
 
-use super::{BeyondFirst, Finding, Found, HotKind, Process, Sites, accesses, missed_object, misses, object_record};
-use crate::contexts::Reuse;
+use super::{
+    BeyondFirst, Finding, Found, HotKind, Process, Reuse, Sites, accesses, missed_object, misses, object_record,
+};
 use crate::counts::EventCounts;
 
 /// One thread's part.

@@ -19,11 +19,11 @@ use grind_types::{Module, Pid, Query, Tid};
 
 use cg_format::callgrind::{Site as Place, laws, read_profile};
 use cg_sim::{Geometries, Geometry};
-use grind_analysis::callgrind::boundaries::Boundaries;
 use grind_analysis::callgrind::dump_service::DumpService;
 use grind_analysis::callgrind::dumps::About;
 use grind_analysis::callgrind::settings::{CacheUse, Change, Settings as ControlRequests};
 use grind_analysis::callgrind::sink::Recorder;
+use grind_names::boundaries::Boundaries;
 use twin::{Costs, Found, Twin};
 
 struct Driver {

@@ -19,7 +19,7 @@ use grind_types::{Pid, Query, Tid};
 use nix::libc;
 
 use super::Dispatcher;
-use super::resume::middle;
+use grind_guest::resume::middle;
 
 /// What a thread's counters have counted that is not to be collected.
 #[derive(Debug, Default)]

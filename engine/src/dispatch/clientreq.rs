@@ -5,14 +5,15 @@
 use grind_client_requests::Request;
 use grind_guest::printf;
 use grind_guest::process::State;
+use grind_guest::resume::go_on;
 use grind_ptrace::{Regs, Stopped};
 use grind_session::Instrumentation;
 use grind_types::Query;
 use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::subject;
 
+use super::Dispatcher;
 use super::flush::Reason;
-use super::{Dispatcher, go_on};
 
 /// The tools whose requests are served, by the names that drivers give.
 const CACHEGRIND: &str = "cachegrind";

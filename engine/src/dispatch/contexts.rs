@@ -11,6 +11,7 @@ use grind_fragments::fragment_table::StateMapEntry;
 use grind_guest::contexts::{Books, NAMED, ThreadContexts};
 use grind_guest::image::Remote;
 use grind_guest::process::{Process, State, Thread};
+use grind_guest::resume::go_on;
 use grind_guest::slots::{SlotId, SlotPool};
 use grind_layout::{self as layout, CONTEXT_DEPTH, CONTEXT_STACK, CONTEXT_TABLE, SlotWord};
 use grind_ptrace::{self as tracee, How, Regs, Stopped};
@@ -158,7 +159,7 @@ impl Dispatcher<'_> {
     /// Serves CG_PUSH_CONTEXT.
     pub(super) fn push_context(&mut self, t: Stopped, regs: Regs, rip: CacheAddr, context: u64) {
         if !self.settings.contexts {
-            return super::go_on(t, regs, rip);
+            return go_on(t, regs, rip);
         }
         let tid = t.tid();
         let Some(th) = self.threads.get_mut(&tid) else { return };
@@ -191,7 +192,7 @@ impl Dispatcher<'_> {
     /// Serves CG_POP_CONTEXT.
     pub(super) fn pop_context(&mut self, t: Stopped, regs: Regs, rip: CacheAddr) {
         if !self.settings.contexts {
-            return super::go_on(t, regs, rip);
+            return go_on(t, regs, rip);
         }
         let tid = t.tid();
         let Some(th) = self.threads.get_mut(&tid) else { return };
@@ -219,7 +220,7 @@ impl Dispatcher<'_> {
                     let text = "CG_POP_CONTEXT without a CG_PUSH_CONTEXT before it: ignored, now and from here on";
                     self.session.notice(pid, Notice::Warning(text.into()));
                 }
-                super::go_on(t, regs, rip);
+                go_on(t, regs, rip);
             }
         }
     }

@@ -20,8 +20,8 @@ use nix::libc;
 
 use super::Dispatcher;
 use super::announce::announce;
-use super::resume::middle;
 use super::trapflag;
+use grind_guest::resume::middle;
 
 /// So many instructions of translated code at most are executed to get to the next block.
 const STEPS: usize = 200;

@@ -29,8 +29,8 @@ use nix::libc;
 
 use super::limits::Limits;
 use super::objects;
-use super::resume::middle;
 use super::{Dispatcher, contexts};
+use grind_guest::resume::middle;
 
 impl Dispatcher<'_> {
     /// `PTRACE_EVENT_STOP`: a first stop, a group-stop, or the answer to an interrupt of ours.

@@ -13,7 +13,7 @@ use grind_types::addr::{CacheAddr, GuestAddr};
 use nix::libc;
 
 use super::Dispatcher;
-use super::resume::{answer, run};
+use grind_guest::resume::{answer, run};
 
 /// Where in a thread's slot a `struct rlimit` may be put: behind the slot words.
 const LIMIT_OFFSET: u64 = 3072;

@@ -41,7 +41,6 @@ mod objects;
 mod own_code;
 mod poller;
 mod progress;
-mod resume;
 mod self_modifying;
 mod signal;
 mod sigtrap;
@@ -64,6 +63,7 @@ use grind_code_cache::CodeCache;
 use grind_fragments::fragment_table::{Emulate, FragmentId, StubKind, Way};
 use grind_fragments::orders::Orders;
 use grind_guest::process::{Interrupted, Process, State, Thread};
+use grind_guest::resume::go_on;
 use grind_isa::cpuid::{self, CpuModel};
 use grind_layout::{SlotWord, TARGET};
 use grind_ptrace::mapped_files::MappedFiles;
@@ -636,12 +636,5 @@ impl Dispatcher<'_> {
 
     fn masked(&self) -> bool {
         self.settings.cpu == CpuModel::Baseline
-    }
-}
-
-fn go_on(t: Stopped, mut regs: Regs, rip: CacheAddr) {
-    regs.rip = rip.0;
-    if t.set_regs(&regs).is_ok() {
-        t.go_on(How::Continue, 0);
     }
 }

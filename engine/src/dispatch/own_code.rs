@@ -34,9 +34,9 @@ use grind_types::{Pid, Tid};
 use nix::libc;
 
 use super::Dispatcher;
-use super::resume::middle;
 use super::signal::caught;
 use super::trapflag::traps;
+use grind_guest::resume::middle;
 
 /// So long a process runs translated code first, where that may soon be over: about what it takes to change.
 const SHORTEST: Duration = Duration::from_millis(1);

@@ -28,8 +28,8 @@ use grind_types::{Pid, Tid};
 use nix::libc;
 
 use super::Dispatcher;
-use super::resume::{answer, run};
 use super::signal::ACTION_SIZE;
+use grind_guest::resume::{answer, run};
 
 /// SIGTRAP's bit in a set of signals.
 const TRAP: u64 = bit(libc::SIGTRAP);

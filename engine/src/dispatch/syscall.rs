@@ -16,8 +16,8 @@ use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::{Pid, Tid};
 use nix::libc;
 
-use super::resume::{answer, run};
 use super::{Dispatcher, life};
+use grind_guest::resume::{answer, go_on, run};
 
 /// The longest argument vector that is looked at for `--trace-children-skip-by-arg`.
 const MAX_ARGS: u64 = 1 << 20;
@@ -104,7 +104,7 @@ impl Dispatcher<'_> {
                 // It would run our code without anybody to serve its stops.
                 let mut regs = regs;
                 regs.rdi &= !(libc::CLONE_UNTRACED as u64);
-                super::go_on(t, regs, go);
+                go_on(t, regs, go);
             }
             _ => run(t, go, how),
         }
@@ -164,7 +164,7 @@ impl Dispatcher<'_> {
             }
             regs.orig_rax = u64::MAX;
             regs.rax = nr;
-            return super::go_on(t, regs, go);
+            return go_on(t, regs, go);
         }
         let protected = self.code_cache_and_state(tid).is_some_and(|(s, _)| s.borrow().protects());
         if !protected {
@@ -173,7 +173,7 @@ impl Dispatcher<'_> {
         let Some(t) = self.open_range(t, GuestAddr(0), GuestAddr(u64::MAX)) else { return };
         let Ok(mut regs) = t.regs() else { return };
         regs.rax = nr;
-        super::go_on(t, regs, go);
+        go_on(t, regs, go);
     }
 
     /// Tells the user something, the first time.
@@ -336,7 +336,7 @@ impl Dispatcher<'_> {
         };
         let Some((t, follow)) = self.before_exec(t, folder, path, argv, 8) else { return };
         self.set_state(tid, State::Exec { follow });
-        super::go_on(t, regs, go);
+        go_on(t, regs, go);
     }
 
     /// A program is about to be executed: the one that the string at `path_at` names, relative to descriptor `folder`, with the

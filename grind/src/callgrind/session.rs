@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use callgrind_control_protocol::{Answer, Status, Tool};
 use cg_cli::saved::Saved;
 use cg_format::callgrind::Header;
-use grind_analysis::callgrind::boundaries::Boundaries;
 use grind_analysis::callgrind::dump_service::{DumpService, Statistics};
 use grind_analysis::callgrind::dumps::Written;
 use grind_analysis::simulator::Finding;
+use grind_names::boundaries::Boundaries;
 use grind_session::ProcessReport;
 use grind_types::{Module, Pid, Query};
 

@@ -13,7 +13,6 @@ use cg_format::cachegrind::Profile;
 use cg_format::count::TooLarge;
 use grind_analysis::broken;
 use grind_analysis::callgrind::parts::Trigger;
-use grind_analysis::contexts::{self, Named};
 use grind_analysis::counts::{CountTable, Events};
 use grind_analysis::dump::{self, Made};
 use grind_analysis::simulator::Found;
@@ -23,6 +22,7 @@ use grind_types::{Pid, Query, fault};
 
 use super::{Process, Runner};
 use crate::advice;
+use crate::contexts::{self, Named};
 use crate::log::Voice;
 use crate::simulation;
 

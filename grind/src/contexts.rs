@@ -1,15 +1,13 @@
 //! Contexts of the statistics at the end of a run: what each is called, where its profile goes, and the tables that end the
 //! log. The counts themselves come from the engine and the simulator; nothing here changes them.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use cg_format::show::commas;
-
-/// How many lines of one cache each context found that another one had brought in: reuses by (finder, owner).
-pub type Reuse = BTreeMap<(u64, u64), u64>;
+use grind_analysis::simulator::Reuse;
 
 /// A context as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]

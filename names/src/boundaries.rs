@@ -7,8 +7,9 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use grind_names::opened::Opened;
 use grind_types::{MappedFile, Module};
+
+use crate::opened::Opened;
 
 /// Reads boundaries, and remembers the files that it has read.
 #[derive(Debug)]
