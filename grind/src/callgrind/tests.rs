@@ -81,7 +81,7 @@ fn every_setting_is_set() {
     assert_eq!(c.collect_systime, Some(SystemTime::Microseconds));
     assert_eq!(
         c.events(cg_format::events::Caches::None, true).names().join(" "),
-        "Ir Bc Bcm Bi Bim Ge sysCount sysTime"
+        "Ir Bc Bcm Bi Bim Ge allocCount allocSize sysCount sysTime"
     );
     assert!(c.frames == Some(Language::Python) && !c.followed() && given(&["--frames=no"]).callgrind.frames.is_none());
     assert!(given(&["--trace-jump=yes"]).callgrind.collect_jumps);
