@@ -215,25 +215,19 @@ fn check_tlbs(what: &str, job: &Job<'_>, program: &std::path::Path, g: simulatio
     }
 }
 
-/// TLBs of whole programs: every event of every line is that of the naive model, single-stepped.
-#[test]
-fn tlbs_under_grind() {
-    if !tools::have(&["addr2line"]) {
+/// TLBs of a whole program: every event of every line is that of the naive model, single-stepped.
+fn check_tlbs_of(name: &str) {
+    let source = Source::open("cache", name);
+    if !tools::have(&["addr2line"]) || !source.runs_here() {
         return;
     }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = source.build(dir.path(), true);
+    let job = Job::new([program.display().to_string()], dir.path());
+    // Each with some caches: those of random programs are the usual ones.
+    let geometries = simulation::geometries(&source);
     let mut wrong = Vec::new();
-    for (n, name) in simulation::programs().iter().enumerate() {
-        let source = Source::open("cache", name);
-        if !source.runs_here() {
-            continue;
-        }
-        let dir = tempfile::tempdir().expect("a temporary folder");
-        let program = source.build(dir.path(), true);
-        let job = Job::new([program.display().to_string()], dir.path());
-        // Each with some caches: those of random programs are the usual ones.
-        let geometries = simulation::geometries(&source);
-        check_tlbs(name, &job, &program, geometries[n % geometries.len()], &mut wrong);
-    }
+    check_tlbs(name, &job, &program, geometries[name.len() % geometries.len()], &mut wrong);
     assert_none("TLBs", &wrong);
 }
 
@@ -262,6 +256,10 @@ macro_rules! programs {
 
         mod under_grind {
             $(#[test] fn $name() { super::check_grind(stringify!($name)); })*
+        }
+
+        mod with_tlbs_under_grind {
+            $(#[test] fn $name() { super::check_tlbs_of(stringify!($name)); })*
         }
 
         #[test]
