@@ -246,14 +246,11 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         settings.trace.system_calls = options.callgrind.collect_systime.is_some();
         let (jumps, hooks) = (options.callgrind.collect_jumps, options.callgrind.hooks());
         let by_caller = options.callgrind.by_caller();
-        // A process that is joined runs for long; and there are no counters of instructions where calls are told.
-        let counters_needed = matches!(options.dump_every, Some(Every::Instructions(_))) || options.live;
-        let short = options.trace_children && options.attach.pid.is_none() && !counters_needed;
         if settings.trace.objects {
             // From the first call on: what allocators do among calls that are told takes long.
             options.callgrind.told_for = Some(Duration::ZERO);
         }
-        let told_first = options.callgrind.told_first(short);
+        let told_first = options.callgrind.told_first();
         let bus = options.callgrind.collect_bus;
         let each = options.callgrind.whole_chains;
         let frames = options.callgrind.frames.is_some();

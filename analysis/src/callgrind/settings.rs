@@ -325,11 +325,10 @@ impl Settings {
     }
 
     /// For how long calls are told before emitted code follows them. Following takes decisions, and code that is translated for
-    /// each context, which pays only for what runs for a while: where `programs_follow`, many do not.
+    /// each context, which pays only for what runs for a while.
     #[must_use]
-    pub fn told_first(&self, programs_follow: bool) -> Duration {
-        let most_run_longer = if programs_follow { 50 } else { 0 };
-        self.told_for.unwrap_or(Duration::from_millis(if self.by_caller() { 1000 } else { most_run_longer }))
+    pub fn told_first(&self) -> Duration {
+        self.told_for.unwrap_or(Duration::from_millis(if self.by_caller() { 1000 } else { 0 }))
     }
 
     /// The same, if no function were recursive.
