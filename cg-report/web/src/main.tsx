@@ -4,7 +4,7 @@ import { effect } from "@preact/signals";
 import { render } from "preact";
 import { SCHEMA, type Head } from "./data/head.ts";
 import { Model } from "./data/model.ts";
-import { Pack, served } from "./data/pack.ts";
+import { ENDED, Pack, served } from "./data/pack.ts";
 import { note, open, short, theme } from "./state/store.ts";
 import { follow } from "./state/live.ts";
 import { colouring } from "./ui/colours.ts";
@@ -41,7 +41,7 @@ function sayAlive() {
     const timer = setInterval(() => {
         fetch("alive").catch(() => { // lint: where the page is served
             clearInterval(timer);
-            note.value = "cg_report has ended: what was not looked at yet cannot be shown.";
+            note.value = ENDED;
         });
     }, 60_000);
 }

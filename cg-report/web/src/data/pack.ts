@@ -7,10 +7,17 @@ import type { Head } from "./head.ts";
 /** The text of all columns, or how some of it is fetched. */
 export type Data = string | ((start: number, length: number) => Promise<string>);
 
+/** What is said when nobody serves the page any more. */
+export const ENDED = "cg_report has ended: what was not looked at yet cannot be shown.";
+
+/** Nobody serves it. */
+export class Ended extends Error {}
+
 /** Columns from where the page comes from. */
 export function served(below: string): Data {
     return async (start, length) => {
-        const answer = await fetch(`${below}${start}-${length}`); // lint: the policy allows this where the page is served
+        const answer = await fetch(`${below}${start}-${length}`) // lint: the policy allows this where the page is served
+            .catch(() => { throw new Ended(); });
         if (!answer.ok) { throw new Error(`the server says ${answer.status}`); }
         return answer.text();
     };
@@ -23,7 +30,7 @@ export class Pack {
     private readonly texts = new Map<string, string>();
     private readonly waiting = new Map<string, Promise<void>>();
     private readonly version = signal(0);
-    /** What could not be unpacked. */
+    /** Why something could not be unpacked, as a sentence. */
     readonly fault = signal("");
 
     constructor(head: Head, data: Data) {
@@ -83,7 +90,9 @@ export class Pack {
 
     private want(name: string) {
         void this.version.value;
-        void this.start(name).catch((error) => { this.fault.value = `${name}: ${error}`; });
+        void this.start(name).catch((error) => {
+            this.fault.value = error instanceof Ended ? ENDED : `A part of this report is damaged: ${name}: ${error}`;
+        });
     }
 
     private start(name: string): Promise<void> {

@@ -4,7 +4,7 @@
 import { signal } from "@preact/signals";
 import type { Head } from "../data/head.ts";
 import { Model } from "../data/model.ts";
-import { Pack, served } from "../data/pack.ts";
+import { ENDED, Ended, Pack, served } from "../data/pack.ts";
 import { note, reopen } from "./store.ts";
 
 export interface LiveFrame {
@@ -86,8 +86,8 @@ async function look() {
             await tell("dump");
         }
     } catch (error) {
-        if (error instanceof TypeError) {
-            note.value = "cg_report has ended: what was not looked at yet cannot be shown.";
+        if (error instanceof TypeError || error instanceof Ended) {
+            note.value = ENDED;
             return;
         }
         note.value = `The run cannot be followed: ${error instanceof Error ? error.message : String(error)}`;

@@ -328,7 +328,7 @@ export function Shell() {
         <div class="shell">
             <Bar />
             {note.value && <p class="note" role="status">{note.value} <button type="button" class="quiet" onClick={() => { note.value = ""; }}>Close</button></p>}
-            {model().pack.fault.value && <p class="note fault" role="alert">A part of this report is damaged: {model().pack.fault.value}</p>}
+            {model().pack.fault.value && <p class="note fault" role="alert">{model().pack.fault.value}</p>}
             <div class="work" style={{ gridTemplateColumns: narrow ? "1fr" : `${Math.min(side, innerWidth * 0.6)}px 5px minmax(0, 1fr)` }}>
                 {(!narrow || sheet.value) && (
                     <nav class={`navigator${narrow ? " sheet" : ""}`} aria-label="Functions and groups">
