@@ -339,22 +339,11 @@ impl Sink for Recorder {
         // What remains below a unit counts with the next call.
         let Some(first) = self.columns.system_calls else { return };
         let followed = self.settings.followed();
-        let spend = |t: &mut Thread, event: usize, n: u64| {
-            if followed {
-                t.calls.spent(counter, event, n, &t.now);
-            } else {
-                t.calls.cost(counter, event, n);
-            }
-            // Where calls are followed and nothing is collected, totals stand still.
-            if !followed || t.calls.collecting() {
-                t.now[event] += n;
-            }
-        };
-        spend(t, first, u64::from(call.begins));
+        t.spend(followed, counter, first, u64::from(call.begins));
         for (i, time) in [call.elapsed, call.processor].into_iter().enumerate().take(self.columns.width - first - 1) {
             let before = t.in_calls[i];
             t.in_calls[i] += time;
-            spend(t, first + 1 + i, t.in_calls[i] / nanoseconds - before / nanoseconds);
+            t.spend(followed, counter, first + 1 + i, t.in_calls[i] / nanoseconds - before / nanoseconds);
         }
     }
 

@@ -56,14 +56,7 @@ impl Process {
         let call = catalogue.call_before(to).unwrap_or(to.wrapping_sub(1));
         let counter = self.single_counter(catalogue, call);
         for (event, n) in [(first, 1), (first + 1, size)] {
-            if followed {
-                t.calls.spent(counter, event, n, &t.now);
-            } else {
-                t.calls.cost(counter, event, n);
-            }
-            if !followed || t.calls.collecting() {
-                t.now[event] += n;
-            }
+            t.spend(followed, counter, event, n);
         }
     }
 

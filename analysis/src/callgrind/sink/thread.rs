@@ -70,6 +70,18 @@ pub(super) struct Idle {
 }
 
 impl Thread {
+    /// So much of an event happened at what `counter` counts. Where calls are `followed` and nothing is collected, totals stand still.
+    pub(super) fn spend(&mut self, followed: bool, counter: u32, event: usize, n: u64) {
+        if followed {
+            self.calls.spent(counter, event, n, &self.now);
+        } else {
+            self.calls.cost(counter, event, n);
+        }
+        if !followed || self.calls.collecting() {
+            self.now[event] += n;
+        }
+    }
+
     /// The calls of the state that the thread is in, and its totals.
     pub(super) fn live(&mut self) -> (&mut Calls, &mut Vec<u64>) {
         match &mut self.idle {
