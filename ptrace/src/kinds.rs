@@ -24,10 +24,11 @@ pub fn stops_processes(signal: i32) -> bool {
     matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU)
 }
 
-/// Whether a signal that an instruction has caused waits for the thread.
+/// Whether a signal that an instruction has caused waits for the thread: a fault's, or that of a system call which a filter traps. It
+/// names the address where the thread stands, so the thread must stay there until it comes.
 pub fn fault_pending(tid: Tid) -> bool {
     let status = Status::of(tid);
-    status.signals("SigPnd") & !status.signals("SigBlk") & FAULTS != 0
+    status.signals("SigPnd") & !status.signals("SigBlk") & (FAULTS | bit(libc::SIGSYS)) != 0
 }
 
 /// The address in the siginfo of a fault.

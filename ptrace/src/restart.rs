@@ -66,9 +66,19 @@ pub fn interrupted(regs: &Regs, limited: bool) -> bool {
 
 /// Whether `tid` ignores `signal`, of its own accord or because everybody does.
 pub fn ignored(tid: Tid, signal: i32) -> bool {
+    ignored_by(&Status::of(tid)) & bit(signal) != 0
+}
+
+/// Whether a signal waits for `tid` that it ignores: it may have interrupted a call, though another is delivered first.
+pub fn ignored_pending(tid: Tid) -> bool {
     let status = Status::of(tid);
+    let waits = (status.signals("SigPnd") | status.signals("ShdPnd")) & !status.signals("SigBlk");
+    waits & ignored_by(&status) != 0
+}
+
+fn ignored_by(status: &Status) -> u64 {
     // The first process of a namespace is not even killed.
     let default = if status.id("NStgid") == Some(1) { !0 } else { IGNORED_BY_DEFAULT };
     let by_default = default & !status.signals("SigCgt");
-    (by_default | status.signals("SigIgn")) & bit(signal) != 0
+    by_default | status.signals("SigIgn")
 }

@@ -305,6 +305,22 @@ fn who_is_left_alone_for_a_spell_is_killed_all_the_same() {
     check_disturbed("process_group_killed_by_a_thread", &options, 12);
 }
 
+/// A child that has ended is waited for, though an ignored signal has interrupted that and the child's, with a handler, comes before the
+/// kernel has made the call again; in the program's own code as in translations.
+#[test]
+fn children_are_waited_for_whoever_interrupts() {
+    let simulated = [&["--hot-after=20000"][..], &SIMULATION].concat();
+    for options in [&simulated[..], &["--tool=callgrind", "--instr-atstart=no", "--native-windows=always"]] {
+        check_disturbed("signal_of_a_child_that_is_waited_for", options, 4);
+    }
+}
+
+/// A system call that a filter traps is where it is in the program, also if its thread was told to stop before the signal of that came.
+#[test]
+fn trapped_calls_are_where_they_are_whoever_interrupts() {
+    check_disturbed("process_seccomp_traps", &["--hot-after=1", "--code-limit=16", "--beside=always"], 25);
+}
+
 /// What is traced cannot be traced again: the program gets EPERM, and the log says why.
 #[test]
 fn process_that_ptraces_its_child_is_told_why_not() {

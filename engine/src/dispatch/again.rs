@@ -17,17 +17,26 @@
 
 use grind_guest::process::{CallCounts, Interrupted, State};
 use grind_guest::recover::{self, Boundary, CachePosition};
-use grind_ptrace::restart::{ignored, interrupted};
+use grind_ptrace::restart::{Restart, ignored, ignored_pending, interrupted, makes_again, restarts};
 use grind_ptrace::status::Status;
 use grind_ptrace::{self as tracee, How, Regs, Stop, Stopped};
 use grind_types::Tid;
 use grind_types::addr::{CacheAddr, GuestAddr};
 use nix::libc;
 
-use super::Dispatcher;
+use super::{Dispatcher, int80};
 
-/// Bytes of `syscall`.
+/// Bytes of `syscall`, and of `int 0x80`.
 const SYSCALL_LEN: u64 = 2;
+
+/// Where a thread stands whose call was interrupted for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Again {
+    /// At the call's instruction, which it is about to execute.
+    Before(u64),
+    /// Behind it. The kernel, which it has not left, is about to have it made again.
+    Behind(u64),
+}
 
 impl Dispatcher<'_> {
     /// Thread `tid` is going to make its call again, which the kernel would have made again, too.
@@ -128,12 +137,16 @@ impl Dispatcher<'_> {
     /// if its system call was interrupted for nothing, it will be made again.
     pub(super) fn call_again(&mut self, t: &Stopped, signal: i32) {
         let Ok(mut regs) = t.regs() else { return };
-        if self.was_again == Some(regs.rip) {
-            self.again.insert(t.tid(), regs.rip);
+        if self.was_again == Some(Again::Before(regs.rip)) {
+            self.again.insert(t.tid(), Again::Before(regs.rip));
             return;
         }
-        if !interrupted(&regs, signal == 0) || signal != 0 && !ignored(t.tid(), signal) {
+        let restarts = restarts(&regs).is_some();
+        if !restarts && !interrupted(&regs, signal == 0) || signal != 0 && !ignored(t.tid(), signal) {
             return;
+        }
+        if restarts {
+            return self.kernel_makes_again(t.tid(), &regs);
         }
         let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return };
         let code_cache = code_cache.borrow();
@@ -148,7 +161,15 @@ impl Dispatcher<'_> {
         // In no system call any more, as far as restarting is concerned.
         regs.orig_rax = u64::MAX;
         if t.set_regs(&regs).is_ok() {
-            self.again.insert(t.tid(), call);
+            self.again.insert(t.tid(), Again::Before(call));
+        }
+    }
+
+    /// If the kernel is about to have `tid` make its call again, that is noted: should a signal with a handler come before it does, it would
+    /// not (`call_with_signal`).
+    pub(super) fn kernel_makes_again(&mut self, tid: Tid, regs: &Regs) {
+        if restarts(regs).is_some() {
+            self.again.insert(tid, Again::Behind(regs.rip));
         }
     }
 
@@ -161,8 +182,25 @@ impl Dispatcher<'_> {
     }
 
     /// Whether a thread with these registers has come no nearer to the call that it was to make again.
-    pub(super) fn is_before_call(&self, regs: &Regs) -> bool {
-        self.was_again == Some(regs.rip) || self.was_interrupted.is_some_and(|call| call.at == CacheAddr(regs.rip))
+    pub(super) fn is_before_call(&self, tid: Tid, regs: &Regs) -> bool {
+        self.was_again == Some(Again::Before(regs.rip))
+            || self.is_to_restart(tid, regs)
+            || self.was_interrupted.is_some_and(|call| call.at == CacheAddr(regs.rip))
+    }
+
+    /// Whether it stands behind it, and the kernel was going to have it made again, or will be when what is ignored has been delivered. (The
+    /// signal that stops it now may be what has interrupted it: then it will interrupt it once more.)
+    pub(super) fn is_to_restart(&self, tid: Tid, regs: &Regs) -> bool {
+        restarts(regs).is_some() && (self.was_again == Some(Again::Behind(regs.rip)) || ignored_pending(tid))
+    }
+
+    /// The number of the call that `tid` makes once more.
+    fn number_again(&self, tid: Tid, regs: &Regs) -> Option<u64> {
+        let other = self.threads.get(&tid).is_some_and(|th| th.state == State::OtherCall);
+        match restarts(regs) {
+            Some(Restart::Continued) if other => Some(int80::nr::RESTART_SYSCALL.into()),
+            _ => makes_again(regs),
+        }
     }
 
     /// A signal with a handler (`info`) has come for `t`, which is about to make its call again. Natively it would have come in that call,
@@ -171,6 +209,16 @@ impl Dispatcher<'_> {
     pub(super) fn call_with_signal(&mut self, t: Stopped, info: libc::siginfo_t) {
         let tid = t.tid();
         self.still_interrupted(tid);
+        if let Ok(mut regs) = t.regs()
+            && self.is_to_restart(tid, &regs)
+            && let Some(nr) = self.number_again(tid, &regs)
+        {
+            (regs.rip, regs.rax, regs.orig_rax) = (regs.rip - SYSCALL_LEN, nr, u64::MAX);
+            if t.set_regs(&regs).is_err() {
+                return;
+            }
+            self.was_again = Some(Again::Before(regs.rip));
+        }
         if let Some(at) = self.was_again {
             self.again.insert(tid, at);
         }

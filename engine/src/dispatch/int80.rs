@@ -24,8 +24,8 @@ use super::syscall::replaces;
 const LEN: u64 = 2;
 
 /// Numbers in the table that `int 0x80` uses, where the engine minds them.
-mod nr {
-    pub(super) const RESTART_SYSCALL: u32 = 0;
+pub(super) mod nr {
+    pub(in crate::dispatch) const RESTART_SYSCALL: u32 = 0;
     pub(super) const FORK: u32 = 2;
     pub(super) const EXECVE: u32 = 11;
     pub(super) const PTRACE: u32 = 26;
@@ -233,7 +233,10 @@ impl Dispatcher<'_> {
             t.go_on(How::Continue, signal);
             return;
         }
-        let Ok(info) = t.siginfo() else { return };
+        let (Ok(info), Ok(regs)) = (t.siginfo(), t.regs()) else { return };
+        if self.is_to_restart(tid, &regs) {
+            return self.call_with_signal(t, info);
+        }
         // The kernel gives the call its result, or has it made again, behind the handler.
         if let Some(t) = self.leave_int80(t, false)
             && let Ok(now) = t.rip()
@@ -310,22 +313,22 @@ impl Dispatcher<'_> {
 
     /// `t` is about to go on after `signal` (0: a stop of the engine's own), which has no handler: if its call was interrupted
     /// for nothing, and the kernel does not make it again, that is done here.
-    pub(super) fn int80_again(&self, t: &Stopped, signal: i32) {
+    pub(super) fn int80_again(&mut self, t: &Stopped, signal: i32) {
         let tid = t.tid();
         let (Some(call), Some(at), Ok(mut regs)) = (self.other_calls.get(&tid), self.int80_gadget(tid), t.regs())
         else {
             return;
         };
-        if regs.rip == at + LEN
-            && regs.rax as i64 == -i64::from(libc::EINTR)
-            && call.never_made_again(signal == 0)
-            && (signal == 0 || restart::ignored(tid, signal))
-        {
+        if regs.rip != at + LEN || signal != 0 && !restart::ignored(tid, signal) {
+            return;
+        }
+        if regs.rax as i64 == -i64::from(libc::EINTR) && call.never_made_again(signal == 0) {
             regs.rip = at;
             regs.rax = call.nr.into();
             regs.orig_rax = u64::MAX;
             let _ = t.set_regs(&regs);
         }
+        self.kernel_makes_again(tid, &regs);
     }
 
     /// The thread is about to end: if its call has not begun, the instruction has not been executed.

@@ -120,10 +120,10 @@ pub(crate) struct Dispatcher<'s> {
     decided: Map<Tid, follow::Followed>,
     /// Threads whose costs are, or were, not collected for a while.
     uncollected: Map<Tid, ask::Uncollected>,
-    /// Threads that are about to make a system call again that was interrupted for nothing: the address of its instruction.
-    again: Map<Tid, u64>,
+    /// Threads that are about to make a system call again that was interrupted for nothing.
+    again: Map<Tid, again::Again>,
     /// The same of the thread whose stop is being dealt with.
-    was_again: Option<u64>,
+    was_again: Option<again::Again>,
     /// What the thread whose stop is being dealt with was about to do.
     was_interrupted: Option<Interrupted>,
     /// System calls that are being timed.

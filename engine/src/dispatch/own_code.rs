@@ -323,12 +323,12 @@ impl Dispatcher<'_> {
 
     /// `t`, which runs its own code, has stopped for nothing that concerns it.
     pub(super) fn stay_in_own_code(&mut self, t: Stopped, stopped_by_us: bool) {
-        if stopped_by_us
-            && let Ok(mut regs) = t.regs()
-            && restart::interrupted(&regs, true)
-        {
-            (regs.rip, regs.rax, regs.orig_rax) = (regs.rip - CALL_LEN, regs.orig_rax, u64::MAX);
-            let _ = t.set_regs(&regs);
+        if stopped_by_us && let Ok(mut regs) = t.regs() {
+            if restart::interrupted(&regs, true) {
+                (regs.rip, regs.rax, regs.orig_rax) = (regs.rip - CALL_LEN, regs.orig_rax, u64::MAX);
+                let _ = t.set_regs(&regs);
+            }
+            self.kernel_makes_again(t.tid(), &regs);
         }
         t.go_on(How::Syscall, 0);
     }
@@ -383,16 +383,20 @@ impl Dispatcher<'_> {
         // (Of a fault not everybody dies by itself: the first process of a namespace does not.)
         let fault = bit(signal) & FAULTS != 0 && !is_sent(&info);
         if !fault && !caught(tid, signal) {
-            if restart::interrupted(&regs, false) && restart::ignored(tid, signal) {
-                (regs.rip, regs.rax, regs.orig_rax) = (regs.rip - CALL_LEN, regs.orig_rax, u64::MAX);
-                if t.set_regs(&regs).is_err() {
-                    return;
+            if restart::ignored(tid, signal) {
+                if restart::interrupted(&regs, false) {
+                    (regs.rip, regs.rax, regs.orig_rax) = (regs.rip - CALL_LEN, regs.orig_rax, u64::MAX);
+                    if t.set_regs(&regs).is_err() {
+                        return;
+                    }
                 }
+                self.kernel_makes_again(tid, &regs);
             }
             t.go_on(How::Syscall, signal);
             return;
         }
-        if !fault && self.was_interrupted.is_some_and(|call| call.pc.0 == regs.rip) {
+        if !fault && (self.is_to_restart(tid, &regs) || self.was_interrupted.is_some_and(|call| call.pc.0 == regs.rip))
+        {
             self.call_with_signal(t, info);
             return;
         }

@@ -15,6 +15,7 @@ use grind_types::subject;
 use nix::libc;
 
 use super::Dispatcher;
+use super::again::Again;
 use super::in_place::Step;
 use super::trapflag::set_trap_flag;
 
@@ -174,13 +175,16 @@ impl Dispatcher<'_> {
         if !caught(tid, signal) {
             self.still_interrupted(tid);
             self.call_again(&t, signal);
-            if !restores_mask(&regs) && self.was_again.is_none() && restart::ignored(tid, signal) {
+            if !restores_mask(&regs)
+                && !matches!(self.was_again, Some(Again::Before(_)))
+                && restart::ignored(tid, signal)
+            {
                 return self.go_on_after_signal(t, CacheAddr(regs.rip));
             }
             t.go_on(How::Continue, signal);
             return;
         }
-        if self.is_before_call(&regs) {
+        if self.is_before_call(tid, &regs) {
             self.call_with_signal(t, info);
             return;
         }

@@ -6,7 +6,8 @@
 //! GRIND_PRESSURE_SECONDS=3600 cargo test --release -p grind-tests --test semantics random_pressure -- --nocapture
 //! ```
 //!
-//! `GRIND_PRESSURE_SEED` runs the same choices again, as far as time lets it.
+//! `GRIND_PRESSURE_SEED` runs the same choices again, as far as time lets it; `GRIND_PRESSURE_PROGRAMS` names a part of the names
+//! of the programs that are run.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -58,6 +59,9 @@ fn programs() -> Vec<String> {
     let names = entries.map(|e| e.expect("a folder entry").file_name().into_string().expect("a name in ASCII"));
     let mut names: Vec<String> = names.filter_map(|n| Some(n.strip_suffix(".c")?.to_owned())).collect();
     names.retain(|n| !LEFT_OUT.contains(&n.as_str()));
+    if let Ok(part) = std::env::var("GRIND_PRESSURE_PROGRAMS") {
+        names.retain(|n| n.contains(&part));
+    }
     names.sort();
     names
 }
