@@ -15,7 +15,7 @@ use grind_codegen::level1::{self, Words};
 use grind_layout::shared_memory::SharedMemory;
 use grind_layout::{self as layout, SlotWord};
 use grind_trace::FirstLevel;
-use grind_trace::follow::{Calls, Frame, NO_CALL_EDGE, TOTALS, WINDOW};
+use grind_trace::follow::{Calls, FIRST, Frame, NO_CALL_EDGE, TOTALS, WINDOW};
 use grind_types::addr::CacheAddr;
 use grind_types::hash::Map;
 use nix::fcntl::{FallocateFlags, fallocate};
@@ -130,6 +130,14 @@ impl SlotPool {
         }
         // The last ones are for threads.
         if self.is_low() { None } else { self.take() }
+    }
+
+    /// The thread of this slot begins with no frame, unless it has begun: its first total is not 0 ([`FIRST`]).
+    pub fn begin_calls(&self, id: SlotId) {
+        if self.slot_word(id, SlotWord::TopFrame) == 0 {
+            self.set_slot_word(id, SlotWord::TopFrame, layout::FRAMES);
+            self.set_slot_word(id, SlotWord::Total, FIRST);
+        }
     }
 
     /// Gives back what [`SlotPool::take_alias`] gave.

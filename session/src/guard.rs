@@ -191,6 +191,10 @@ impl Sink for CarefulSink {
     fn runs(&mut self, pid: Pid, tid: Tid, book: &Book, pc: u64) -> Option<CallContext> {
         self.tell(State::Whole, None, |sink| sink.runs(pid, tid, book, pc))
     }
+    fn counts_yet(&mut self, pid: Pid, tid: Tid) {
+        self.tell(State::Whole, (), |sink| sink.counts_yet(pid, tid));
+    }
+
     fn is_unmade(&mut self, pid: Pid, tid: Tid) {
         self.tell(State::Whole, (), |sink| sink.is_unmade(pid, tid));
     }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use cg_format::callgrind::laws;
 use grind_tests::build::{self, Source};
 use grind_tests::calls::parse;
 use grind_tests::run::Job;
@@ -306,5 +307,39 @@ fn calls_that_wait_while_windows_change_count_where_they_began() {
         let within = |(name, _): &&(String, u64)| mode == "i" || name.contains("within");
         let within: Vec<_> = found.iter().filter(within).map(|(_, n)| *n).collect();
         assert_eq!(within, [wanted], "{tool} {options:?}: {found:?}");
+    }
+}
+
+/// A part ends for all threads at once: for one that has just been born and has counted nothing, and for one whose system call is to be
+/// made once more, which counts where it began. Each keeps the laws, for each thread apart, and they sum to what one profile says.
+#[test]
+fn parts_that_end_while_threads_begin_and_wait_sum_to_the_whole() {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = built("born", &[], dir.path());
+    let run = |options: &[&str]| {
+        let own = ["-q", "--tool=callgrind", "--compress-strings=no", "--compress-pos=no", "--separate-threads=yes"];
+        let words = own.iter().chain(options).map(|&word| word.to_owned());
+        let profiler: Vec<String> = tools::under_test().iter().cloned().chain(words).collect();
+        let done = Job::new([program.display().to_string()], dir.path()).profiled(&profiler);
+        assert_eq!(done.outcome.status.code(), Some(0), "{options:?}: {}\n{}", done.outcome.show(), done.log);
+        assert!(!done.log.contains("error:"), "{options:?}: {}", done.log);
+        for (name, raw) in &done.raw {
+            let breaches = laws::breaches(&raw[..], name).expect("a profile");
+            assert!(breaches.is_empty(), "{options:?}, {name}: {breaches:?}");
+        }
+        let sums = ["take", "work", "thread", "waiting", "waits"]
+            .map(|f| done.raw.iter().map(|(_, raw)| self_cost(raw, f)).sum::<u64>());
+        (done.raw.len(), sums)
+    };
+    let (_, whole) = run(&[]);
+    let _busy = Busy::new();
+    let ways: [&[&str]; 3] = [&["--hot-after=1000"], &["--hot-after=1"], &CACHES];
+    for options in ways {
+        let (parts, sums) = run(&[&["--dump-before=take"], options].concat());
+        assert!(parts > 30, "{options:?}: {parts}");
+        assert_eq!(sums, whole, "{options:?}");
     }
 }

@@ -146,10 +146,7 @@ fn misses_of_objects_sum_to_the_profile_of_calls() {
     ];
     for options in options {
         run_with(options, &[&depths], dir.path());
-        // Where a part begins while another thread waits in a system call, the laws of that part's calls are not this test's matter.
-        if !options.iter().any(|option| option.starts_with("--dump-before")) {
-            run_with(options, &[&depths, "threads"], dir.path());
-        }
+        run_with(options, &[&depths, "threads"], dir.path());
     }
     for name in
         ["process_fork_tree", "signal_siglongjmp_out_of_handler", "thread_lock_free_stack", "code_dlopen_dlclose"]

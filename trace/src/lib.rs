@@ -587,6 +587,9 @@ pub trait Sink: Send {
     /// executed before and is not to be counted again.
     fn has_counted(&mut self, _pid: Pid, _tid: Tid, _pc: u64) {}
 
+    /// That is void: what has been counted has not been executed yet, and no part ends before the thread is told to be about to run it again.
+    fn counts_yet(&mut self, _pid: Pid, _tid: Tid) {}
+
     /// The same thread is about to be taken off the block that begins with that instruction, which it has not executed: it is still to be.
     fn is_unmade(&mut self, _pid: Pid, _tid: Tid) {}
     /// The site `told` transfers control to `target`; `sp` is the stack pointer there.

@@ -527,6 +527,12 @@ impl Sink for Recorder {
         self.call_context_of(pid, tid, pc)
     }
 
+    fn counts_yet(&mut self, pid: Pid, tid: Tid) {
+        if let Some(t) = self.processes.get_mut(pid).and_then(|p| p.threads.get_mut(&tid)) {
+            t.count_after_all();
+        }
+    }
+
     fn is_unmade(&mut self, pid: Pid, tid: Tid) {
         if let Some(t) = self.processes.get_mut(pid).and_then(|p| p.threads.get_mut(&tid)) {
             t.unmade += u64::from(t.counted.is_some());

@@ -57,6 +57,24 @@ impl Dispatcher<'_> {
         }
     }
 
+    /// A question is about `tid`, which stands still, and a part may end with it: a call that it is about to make once more counts where it
+    /// began, which was before that.
+    pub(super) fn call_counts_before_question(&mut self, tid: Tid) {
+        self.call_stays_counted(tid, 0);
+        let known = |call: &&mut Interrupted| call.at == CacheAddr(0) && call.counts == CallCounts::Known;
+        let Some(call) = self.threads.get_mut(&tid).and_then(|th| th.interrupted.as_mut()).filter(known) else {
+            return;
+        };
+        call.counts = CallCounts::Before;
+        self.pull_stack(tid);
+        if let (Some(trace_channel), Some(p)) = (&self.trace_channel, self.process_of(tid)) {
+            let _ = trace_channel.ask(|sink| {
+                sink.counts_yet(p.pid, tid);
+                Some(())
+            });
+        }
+    }
+
     /// They have changed, and `tid` goes on where it stands. (Where calls are followed, it goes on in other code: `begins_counted`.)
     pub(super) fn call_has_counted(&mut self, tid: Tid, rip: u64) {
         if self.follows(tid) {

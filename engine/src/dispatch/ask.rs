@@ -145,6 +145,7 @@ impl Dispatcher<'_> {
     pub(super) fn stand_still_collected(&mut self, pid: Pid, asking: Option<Tid>) -> Vec<Held> {
         let held = self.stand_still(pid, asking);
         for thread in self.processes.get(&pid).map(|p| p.threads.clone()).unwrap_or_default() {
+            self.call_counts_before_question(thread);
             self.drain_thread(thread);
         }
         self.collect_counters_all(pid);

@@ -171,6 +171,12 @@ impl Dispatcher<'_> {
         p.pool.borrow().set_slot_word(slot, SlotWord::GuestGs, guest_gs);
         drop(code_cache);
         self.threads.insert(tid, Thread::new(pid, state, slot, contexts));
+        if self.follows(tid)
+            && let Some(p) = self.process_of(tid)
+        {
+            // What it has counted may be asked for before it has stopped for the first time.
+            p.pool.borrow().begin_calls(slot);
+        }
         true
     }
 

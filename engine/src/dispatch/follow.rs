@@ -18,7 +18,7 @@ use grind_layout::{self as layout, SlotWord};
 use grind_ptrace::kinds::address_of;
 use grind_ptrace::{Regs, register};
 use grind_trace::Transfer;
-use grind_trace::follow::{CallContextId, Counts, FIRST, Outcome, StackEffect, TOTALS};
+use grind_trace::follow::{CallContextId, Counts, Outcome, StackEffect, TOTALS};
 use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::{Pid, Tid};
 use nix::libc;
@@ -563,10 +563,7 @@ impl Dispatcher<'_> {
         let tid = t.tid();
         let (Some(slot), Some(p)) = (self.slot_of(tid), self.process_of(tid)) else { return Some(t) };
         let (gs, gadget) = (p.pool.borrow().gs(slot), p.code_cache.borrow().gadget);
-        if p.pool.borrow().slot_word(slot, SlotWord::TopFrame) == 0 {
-            p.pool.borrow().set_slot_word(slot, SlotWord::TopFrame, layout::FRAMES);
-            p.pool.borrow().set_slot_word(slot, SlotWord::Total, FIRST);
-        }
+        p.pool.borrow().begin_calls(slot);
         let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
         let page = gs + layout::FRAMES + layout::FRAMES_SIZE;
         remote.raw(libc::SYS_mprotect, [page, 4096, libc::PROT_NONE as u64, 0, 0, 0]);
