@@ -14,12 +14,12 @@ static KEEP void take(int n) {
 }
 
 static KEEP void work(void) {
-    for (volatile int i = 0; i < 3000; i++) {
+    for (volatile int i = 0; i < 300; i++) {
     }
 }
 
 static void *thread(void *of) {
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 20; i++) {
         take(i);
         work();
     }
@@ -38,19 +38,28 @@ static void *waiting(void *of) {
     return of;
 }
 
+static void *brief(void *of) {
+    work();
+    return of;
+}
+
+enum { DUMPING = 2, BRIEF = 30 };
+
 int main(void) {
-    pthread_t waiter, t[3];
+    pthread_t waiter, dumping[DUMPING], t[BRIEF];
     if (pipe(ends) != 0 || pthread_create(&waiter, 0, waiting, 0) != 0)
         return 1;
-    for (int round = 0; round < 2; round++) {
-        for (int i = 0; i < 3; i++)
-            pthread_create(&t[i], 0, thread, 0);
-        for (int i = 0; i < 3; i++) {
-            pthread_join(t[i], 0);
-            if (write(ends[1], "x", 1) != 1)
-                return 1;
-        }
+    for (int i = 0; i < DUMPING; i++)
+        pthread_create(&dumping[i], 0, thread, 0);
+    for (int i = 0; i < BRIEF; i++) {
+        pthread_create(&t[i], 0, brief, 0);
+        if (i % 5 == 0 && write(ends[1], "x", 1) != 1)
+            return 1;
     }
+    for (int i = 0; i < BRIEF; i++)
+        pthread_join(t[i], 0);
+    for (int i = 0; i < DUMPING; i++)
+        pthread_join(dumping[i], 0);
     pthread_join(waiter, 0);
     puts("done");
     return 0;
