@@ -3,7 +3,7 @@
 // address away before the call that has freed it returns.
 #include "sem.h"
 
-enum { THREADS = 4, ROUNDS = 1500, SIZE = 4096 };
+enum { THREADS = 4, ROUNDS = 700, SIZE = 4096 };
 typedef long Code(void);
 
 static void *run(void *arg) {

@@ -3,7 +3,7 @@
 // threads were, and each time it has to go on.
 #include "eviction.h"
 
-enum { THREADS = 3, ROUNDS = 60 };
+enum { THREADS = 3, ROUNDS = 30 };
 
 static volatile int ticks;
 static void tick(int sig UNUSED, siginfo_t *info UNUSED, void *context UNUSED) { ticks++; }

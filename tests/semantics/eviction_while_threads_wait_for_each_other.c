@@ -5,7 +5,7 @@
 #include <semaphore.h>
 #include <sys/epoll.h>
 
-enum { WORKERS = 6, ROUNDS = 50 };
+enum { WORKERS = 6, ROUNDS = 24 };
 
 static pthread_barrier_t all;
 static sem_t go;

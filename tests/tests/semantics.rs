@@ -295,14 +295,14 @@ fn check_disturbed(name: &str, options: &[&str], rounds: u32) {
 /// Signals that wait when a handler ends come before the program goes on, whatever somebody else sends meanwhile.
 #[test]
 fn signals_that_wait_come_first_whoever_interrupts() {
-    check_disturbed("signal_realtime_queue", &[CALLS[0], "--beside=always"], 20);
+    check_disturbed("signal_realtime_queue", &[CALLS[0], "--beside=always"], 12);
 }
 
 /// Who gets many signals is left alone for a spell, with all of them held back: that blocks none of those that kill.
 #[test]
 fn who_is_left_alone_for_a_spell_is_killed_all_the_same() {
     let options = [&["--code-limit=4", "--beside=always"][..], &SIMULATION].concat();
-    check_disturbed("process_group_killed_by_a_thread", &options, 12);
+    check_disturbed("process_group_killed_by_a_thread", &options, 8);
 }
 
 /// A child that has ended is waited for, though an ignored signal has interrupted that and the child's, with a handler, comes before the
@@ -318,7 +318,7 @@ fn children_are_waited_for_whoever_interrupts() {
 /// A system call that a filter traps is where it is in the program, also if its thread was told to stop before the signal of that came.
 #[test]
 fn trapped_calls_are_where_they_are_whoever_interrupts() {
-    check_disturbed("process_seccomp_traps", &["--hot-after=1", "--code-limit=16", "--beside=always"], 25);
+    check_disturbed("process_seccomp_traps", &["--hot-after=1", "--code-limit=16", "--beside=always"], 16);
 }
 
 /// What is traced cannot be traced again: the program gets EPERM, and the log says why.
