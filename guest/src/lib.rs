@@ -8,6 +8,7 @@ pub mod contexts;
 pub mod counting;
 pub mod counts;
 pub mod image;
+pub mod int80;
 pub mod printf;
 pub mod process;
 pub mod recover;

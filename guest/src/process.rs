@@ -202,6 +202,15 @@ pub struct Interrupted {
     pub counts: CallCounts,
 }
 
+/// Where a thread stands whose call was interrupted for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// At the call's instruction, which it is about to execute.
+    Before(u64),
+    /// Behind it. The kernel, which it has not left, is about to have it made again.
+    Behind(u64),
+}
+
 /// Where a call counts that is made once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallCounts {

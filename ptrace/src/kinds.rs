@@ -2,6 +2,7 @@
 //! a thread, never at the dispatcher's state, so that everything else may use it.
 
 use grind_types::Tid;
+use grind_types::addr::{CacheAddr, GuestAddr};
 
 use nix::libc;
 
@@ -37,4 +38,21 @@ pub fn address_of(info: &libc::siginfo_t) -> u64 {
     // SAFETY: only called for signals of the kernel's that carry an address, which SIGSYS has in the same place; the field
     // exists in every siginfo.
     unsafe { info.si_addr() as u64 }
+}
+
+/// What the handler is told of a signal: one because of a system call that a filter has caught names the address behind the
+/// call, which is `cache` for the kernel and `guest` for the program.
+pub fn called_from(info: libc::siginfo_t, cache: CacheAddr, guest: GuestAddr) -> libc::siginfo_t {
+    let mut info = info;
+    if info.si_signo == libc::SIGSYS && info.si_code > 0 && CacheAddr(address_of(&info)) == cache {
+        set_address(&mut info, guest.0);
+    }
+    info
+}
+
+/// Changes the address in the siginfo of a fault, or of a system call that was caught.
+#[allow(unsafe_code)]
+pub fn set_address(info: &mut libc::siginfo_t, address: u64) {
+    // SAFETY: the kernel's siginfo_t has si_addr at byte 16 on x86-64 and is 128 bytes long.
+    unsafe { std::ptr::from_mut(info).cast::<u64>().add(2).write(address) };
 }

@@ -82,3 +82,28 @@ fn ignored_by(status: &Status) -> u64 {
     let by_default = default & !status.signals("SigCgt");
     by_default | status.signals("SigIgn")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::no_regs;
+
+    fn regs(nr: i64, r10: u64, rdx: u64) -> Regs {
+        Regs { orig_rax: nr as u64, rax: -i64::from(libc::EINTR) as u64, r10, rdx, ..no_regs() }
+    }
+
+    #[test]
+    fn only_waits_without_end_are_made_again_after_a_signal() {
+        let forever = u64::from(u32::MAX);
+        assert!(interrupted(&regs(libc::SYS_epoll_wait, forever, 0), false));
+        assert!(!interrupted(&regs(libc::SYS_epoll_wait, 100, 0), false));
+        assert!(interrupted(&regs(libc::SYS_epoll_wait, 100, 0), true));
+        assert!(interrupted(&regs(libc::SYS_rt_sigtimedwait, 8, 0), false));
+        assert!(!interrupted(&regs(libc::SYS_rt_sigtimedwait, 8, 0x1000), false));
+        // The kernel makes it again, unless there was a handler.
+        assert!(!interrupted(&regs(libc::SYS_read, 0, 0), true));
+        let mut ready = regs(libc::SYS_epoll_wait, forever, 0);
+        ready.rax = 1;
+        assert!(!interrupted(&ready, true));
+    }
+}

@@ -15,7 +15,8 @@
 //! What must never happen: that a call is made again which a signal with a handler has interrupted, or job control. After an
 //! ignored signal, a call with a time limit ends with EINTR all the same: made again and again, it might never end.
 
-use grind_guest::process::{CallCounts, Interrupted, State};
+use grind_guest::int80::nr;
+use grind_guest::process::{Again, CallCounts, Interrupted, State};
 use grind_guest::recover::{self, Boundary, CachePosition};
 use grind_ptrace::restart::{Restart, ignored, ignored_pending, interrupted, makes_again, restarts};
 use grind_ptrace::status::Status;
@@ -24,19 +25,10 @@ use grind_types::Tid;
 use grind_types::addr::{CacheAddr, GuestAddr};
 use nix::libc;
 
-use super::{Dispatcher, int80};
+use super::Dispatcher;
 
 /// Bytes of `syscall`, and of `int 0x80`.
 const SYSCALL_LEN: u64 = 2;
-
-/// Where a thread stands whose call was interrupted for nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Again {
-    /// At the call's instruction, which it is about to execute.
-    Before(u64),
-    /// Behind it. The kernel, which it has not left, is about to have it made again.
-    Behind(u64),
-}
 
 impl Dispatcher<'_> {
     /// Thread `tid` is going to make its call again, which the kernel would have made again, too.
@@ -216,7 +208,7 @@ impl Dispatcher<'_> {
     fn number_again(&self, tid: Tid, regs: &Regs) -> Option<u64> {
         let other = self.threads.get(&tid).is_some_and(|th| th.state == State::OtherCall);
         match restarts(regs) {
-            Some(Restart::Continued) if other => Some(int80::nr::RESTART_SYSCALL.into()),
+            Some(Restart::Continued) if other => Some(nr::RESTART_SYSCALL.into()),
             _ => makes_again(regs),
         }
     }
@@ -249,31 +241,5 @@ impl Dispatcher<'_> {
             // Its end is told of.
             Err(_) => {}
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use grind_ptrace::no_regs;
-
-    use super::*;
-
-    fn regs(nr: i64, r10: u64, rdx: u64) -> Regs {
-        Regs { orig_rax: nr as u64, rax: -i64::from(libc::EINTR) as u64, r10, rdx, ..no_regs() }
-    }
-
-    #[test]
-    fn only_waits_without_end_are_made_again_after_a_signal() {
-        let forever = u64::from(u32::MAX);
-        assert!(interrupted(&regs(libc::SYS_epoll_wait, forever, 0), false));
-        assert!(!interrupted(&regs(libc::SYS_epoll_wait, 100, 0), false));
-        assert!(interrupted(&regs(libc::SYS_epoll_wait, 100, 0), true));
-        assert!(interrupted(&regs(libc::SYS_rt_sigtimedwait, 8, 0), false));
-        assert!(!interrupted(&regs(libc::SYS_rt_sigtimedwait, 8, 0x1000), false));
-        // The kernel makes it again, unless there was a handler.
-        assert!(!interrupted(&regs(libc::SYS_read, 0, 0), true));
-        let mut ready = regs(libc::SYS_epoll_wait, forever, 0);
-        ready.rax = 1;
-        assert!(!interrupted(&ready, true));
     }
 }

@@ -8,143 +8,20 @@
 //! Not covered: what these calls tell of limits (`getrlimit`) and of memory that is locked, and 32-bit handlers of signals.
 
 use grind_fragments::fragment_table::FragmentId;
+use grind_guest::int80::{Call, nr};
 use grind_guest::process::State;
+use grind_ptrace::kinds::called_from;
 use grind_ptrace::restart::{self, Restart, restarts};
-use grind_ptrace::{self as tracee, How, Memory, Regs, Stopped, is_sent};
+use grind_ptrace::{self as tracee, How, Regs, Stopped, is_sent};
 use grind_types::Tid;
 use grind_types::addr::{CacheAddr, GuestAddr};
-use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use nix::libc;
 
 use super::Dispatcher;
-use super::signal::{called_from, caught};
-use super::syscall::replaces;
+use super::signal::caught;
 
 /// Bytes of the instruction.
 const LEN: u64 = 2;
-
-/// Numbers in the table that `int 0x80` uses, where the engine minds them.
-pub(super) mod nr {
-    pub(in crate::dispatch) const RESTART_SYSCALL: u32 = 0;
-    pub(super) const FORK: u32 = 2;
-    pub(super) const EXECVE: u32 = 11;
-    pub(super) const PTRACE: u32 = 26;
-    pub(super) const OLD_MMAP: u32 = 90;
-    pub(super) const MUNMAP: u32 = 91;
-    pub(super) const IPC: u32 = 117;
-    pub(super) const SIGRETURN: u32 = 119;
-    pub(super) const CLONE: u32 = 120;
-    pub(super) const MPROTECT: u32 = 125;
-    pub(super) const MREMAP: u32 = 163;
-    pub(super) const PRCTL: u32 = 172;
-    pub(super) const RT_SIGRETURN: u32 = 173;
-    pub(super) const RT_SIGTIMEDWAIT: u32 = 177;
-    pub(super) const VFORK: u32 = 190;
-    pub(super) const MMAP2: u32 = 192;
-    pub(super) const MADVISE: u32 = 219;
-    pub(super) const IO_GETEVENTS: u32 = 247;
-    pub(super) const EPOLL_WAIT: u32 = 256;
-    pub(super) const REMAP_FILE_PAGES: u32 = 257;
-    pub(super) const EPOLL_PWAIT: u32 = 319;
-    pub(super) const SECCOMP: u32 = 354;
-    pub(super) const EXECVEAT: u32 = 358;
-    pub(super) const PKEY_MPROTECT: u32 = 380;
-    pub(super) const RSEQ: u32 = 386;
-    pub(super) const SHMAT: u32 = 397;
-    pub(super) const SHMDT: u32 = 398;
-    pub(super) const SEMTIMEDOP: u32 = 420;
-    pub(super) const RT_SIGTIMEDWAIT_64: u32 = 421;
-    pub(super) const CLONE3: u32 = 435;
-    pub(super) const EPOLL_PWAIT2: u32 = 441;
-
-    /// Calls of `IPC`: what its first argument says, less a version in the upper half.
-    pub(super) const IPC_SEMOP: u64 = 1;
-    pub(super) const IPC_SEMTIMEDOP: u64 = 4;
-    pub(super) const IPC_SHMAT: u64 = 21;
-    pub(super) const IPC_SHMDT: u64 = 22;
-}
-
-/// A call that a thread is making.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Call {
-    pc: GuestAddr,
-    next: GuestAddr,
-    /// The block that the instruction is the last one of.
-    block: FragmentId,
-    nr: u32,
-    args: [u64; 6],
-    /// The call of the other table that changes mappings in the same way, with its arguments.
-    mapping: Option<(i64, [u64; 6])>,
-    /// Whether the program that it may execute is followed.
-    pub(super) follow: bool,
-}
-
-impl Call {
-    /// Whether the call creates a thread or process.
-    pub(super) fn births(&self) -> bool {
-        matches!(self.nr, nr::FORK | nr::VFORK | nr::CLONE | nr::CLONE3)
-    }
-
-    /// The flags of a call that creates a thread or process; `third` is what clone3 would read.
-    pub(super) fn flags_of_birth(&self, clone3: impl Fn(u64) -> Option<u64>) -> u64 {
-        match self.nr {
-            nr::CLONE => self.args[0],
-            nr::CLONE3 => clone3(self.args[0]).unwrap_or(0),
-            nr::VFORK => (libc::CLONE_VM | libc::CLONE_VFORK) as u64,
-            _ => 0,
-        }
-    }
-
-    /// What [`Call::mapping`] is.
-    fn as_mapping(&self, memory: &Memory) -> Option<(i64, [u64; 6])> {
-        let a = self.args;
-        Some(match self.nr {
-            nr::MUNMAP => (libc::SYS_munmap, a),
-            nr::MPROTECT => (libc::SYS_mprotect, a),
-            nr::PKEY_MPROTECT => (libc::SYS_pkey_mprotect, a),
-            nr::MREMAP => (libc::SYS_mremap, a),
-            nr::MMAP2 => (libc::SYS_mmap, a),
-            nr::OLD_MMAP => {
-                let words = memory.array::<24>(a[0])?;
-                let word = |i: usize| words[4 * i..].first_chunk().map_or(0, |w| u64::from(u32::from_le_bytes(*w)));
-                (libc::SYS_mmap, [0, 1, 2, 3, 4, 5].map(word))
-            }
-            nr::REMAP_FILE_PAGES => (libc::SYS_remap_file_pages, a),
-            nr::MADVISE if replaces(libc::SYS_madvise, a) => (libc::SYS_madvise, a),
-            nr::SHMAT if replaces(libc::SYS_shmat, a) => (libc::SYS_shmat, a),
-            nr::SHMDT => (libc::SYS_shmdt, a),
-            nr::IPC if a[0] & 0xffff == nr::IPC_SHMAT && replaces(libc::SYS_shmat, [a[1], a[4], a[2], 0, 0, 0]) => {
-                (libc::SYS_shmat, [a[1], a[4], a[2], 0, 0, 0])
-            }
-            nr::IPC if a[0] & 0xffff == nr::IPC_SHMDT => (libc::SYS_shmdt, [a[4], 0, 0, 0, 0, 0]),
-            _ => return None,
-        })
-    }
-
-    /// Whether the call waits without end, and the kernel never makes it again; with `limited` also if it has a time limit.
-    fn never_made_again(&self, limited: bool) -> bool {
-        let a = self.args;
-        let forever = match self.nr {
-            nr::EPOLL_WAIT | nr::EPOLL_PWAIT => (a[3] as i32) < 0,
-            nr::EPOLL_PWAIT2 | nr::SEMTIMEDOP => a[3] == 0,
-            nr::RT_SIGTIMEDWAIT | nr::RT_SIGTIMEDWAIT_64 => a[2] == 0,
-            nr::IO_GETEVENTS => a[4] == 0,
-            nr::IPC if a[0] & 0xffff == nr::IPC_SEMOP => true,
-            // Its time limit is the last argument.
-            nr::IPC if a[0] & 0xffff == nr::IPC_SEMTIMEDOP => a[5] == 0,
-            _ => return false,
-        };
-        forever || limited
-    }
-}
-
-/// Whether the instruction between these addresses is `int 0x80`.
-pub(super) fn is_at(memory: &Memory, pc: GuestAddr, next: GuestAddr) -> bool {
-    let mut bytes = vec![0; next.since(pc).min(15) as usize];
-    let read = memory.read(pc.0, &mut bytes);
-    let ins = Decoder::with_ip(64, &bytes[..read], pc.0, DecoderOptions::NONE).decode();
-    ins.mnemonic() == Mnemonic::Int && ins.immediate8() == 0x80
-}
 
 impl Dispatcher<'_> {
     /// `t` is before the `int 0x80` at `pc`, which ends `block` and has been counted; `regs` are the guest's.

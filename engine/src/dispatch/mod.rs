@@ -62,7 +62,8 @@ use std::time::{Duration, Instant};
 use grind_code_cache::CodeCache;
 use grind_fragments::fragment_table::{Emulate, FragmentId, StubKind, Way};
 use grind_fragments::orders::Orders;
-use grind_guest::process::{Interrupted, Process, State, Thread};
+use grind_guest::int80::{self as int80_calls, Call};
+use grind_guest::process::{Again, Interrupted, Process, State, Thread};
 use grind_guest::resume::go_on;
 use grind_isa::cpuid::{self, CpuModel};
 use grind_layout::{SlotWord, TARGET};
@@ -121,15 +122,15 @@ pub(crate) struct Dispatcher<'s> {
     /// Threads whose costs are, or were, not collected for a while.
     uncollected: Map<Tid, ask::Uncollected>,
     /// Threads that are about to make a system call again that was interrupted for nothing.
-    again: Map<Tid, again::Again>,
+    again: Map<Tid, Again>,
     /// The same of the thread whose stop is being dealt with.
-    was_again: Option<again::Again>,
+    was_again: Option<Again>,
     /// What the thread whose stop is being dealt with was about to do.
     was_interrupted: Option<Interrupted>,
     /// System calls that are being timed.
     timed: Map<Tid, calltime::Timed>,
     /// System calls that are being made by `int 0x80`.
-    other_calls: Map<Tid, int80::Call>,
+    other_calls: Map<Tid, Call>,
     /// Processes whose costs are to be collected, or not, as soon as that can be.
     collection: collection::Wishes,
     /// What stands still while something is asked about a process.
@@ -627,7 +628,7 @@ impl Dispatcher<'_> {
                     self.deliver(t, libc::SIGTRAP);
                 }
             }
-            Emulate::InPlace if self.process_of(t.tid()).is_some_and(|p| int80::is_at(&p.memory, pc, next)) => {
+            Emulate::InPlace if self.process_of(t.tid()).is_some_and(|p| int80_calls::is_at(&p.memory, pc, next)) => {
                 self.int80(t, regs, pc, next, block);
             }
             Emulate::InPlace => self.in_place(t, regs, pc, block, None),

@@ -3,9 +3,9 @@
 //! guest's own registers, and the kernel builds the frame; the first instruction of the handler is then translated like any other code.
 //! A handler therefore sees original addresses, and may change the frame: `rt_sigreturn` restores whatever it says.
 
-use grind_guest::process::State;
+use grind_guest::process::{Again, State};
 use grind_guest::recover::{self, CachePosition};
-use grind_ptrace::kinds::{ASYNCHRONOUS, FAULTS, address_of, bit};
+use grind_ptrace::kinds::{ASYNCHRONOUS, FAULTS, address_of, bit, called_from, set_address};
 use grind_ptrace::restart;
 use grind_ptrace::status::Status;
 use grind_ptrace::{self as tracee, How, Regs, Stop, Stopped, is_sent};
@@ -15,7 +15,6 @@ use grind_types::subject;
 use nix::libc;
 
 use super::Dispatcher;
-use super::again::Again;
 use super::in_place::Step;
 use super::trapflag::set_trap_flag;
 
@@ -360,21 +359,4 @@ fn is_behind_call(regs: &Regs) -> bool {
 /// Whether the guest has a handler for `signal`.
 pub(super) fn caught(tid: Tid, signal: i32) -> bool {
     Status::of(tid).signals("SigCgt") & bit(signal) != 0
-}
-
-/// What the handler is told of a signal: one because of a system call that a filter has caught names the address behind the
-/// call, which is `cache` for the kernel and `guest` for the program.
-pub(super) fn called_from(info: libc::siginfo_t, cache: CacheAddr, guest: GuestAddr) -> libc::siginfo_t {
-    let mut info = info;
-    if info.si_signo == libc::SIGSYS && info.si_code > 0 && CacheAddr(address_of(&info)) == cache {
-        set_address(&mut info, guest.0);
-    }
-    info
-}
-
-/// Changes the address in the siginfo of a fault, or of a system call that was caught.
-#[allow(unsafe_code)]
-fn set_address(info: &mut libc::siginfo_t, address: u64) {
-    // SAFETY: the kernel's siginfo_t has si_addr at byte 16 on x86-64 and is 128 bytes long.
-    unsafe { std::ptr::from_mut(info).cast::<u64>().add(2).write(address) };
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use grind_code_cache::CallStop;
 use grind_guest::image::Remote;
+use grind_guest::int80::replaces;
 use grind_guest::process::State;
 use grind_layout::SlotWord;
 use grind_ptrace::maps;
@@ -426,15 +427,6 @@ pub(super) fn ranges(nr: i64, args: [u64; 6]) -> Vec<(GuestAddr, GuestAddr)> {
 /// Whether a call lets code be written to.
 fn opens(nr: i64, args: [u64; 6]) -> bool {
     matches!(nr, libc::SYS_mprotect | libc::SYS_pkey_mprotect) && args[2] & libc::PROT_WRITE as u64 != 0
-}
-
-/// Whether a call that need not do so puts something else in the place of what is mapped.
-pub(super) fn replaces(nr: i64, args: [u64; 6]) -> bool {
-    match nr {
-        libc::SYS_shmat => args[2] & libc::SHM_REMAP as u64 != 0,
-        libc::SYS_madvise => matches!(args[2] as i32, libc::MADV_DONTNEED | libc::MADV_FREE | libc::MADV_REMOVE),
-        _ => false,
-    }
 }
 
 /// Calls for segments of shared memory have their ranges in their own way: it becomes the first two arguments, as in all

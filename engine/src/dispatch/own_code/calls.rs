@@ -2,13 +2,14 @@
 //! are made by translated code. Invariant: none passes that makes code, changes or removes some, or has to do with SIGTRAP, nor one that
 //! creates a thread or process, or executes a program.
 
+use grind_guest::int80::replaces;
 use grind_ptrace::kinds::bit;
 use grind_types::Tid;
 use grind_types::addr::GuestAddr;
 use nix::libc;
 
 use super::super::Dispatcher;
-use super::super::syscall::{ranges, replaces};
+use super::super::syscall::ranges;
 
 impl Dispatcher<'_> {
     /// Whether `tid` may make this call by itself.
