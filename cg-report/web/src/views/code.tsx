@@ -60,7 +60,7 @@ export function Code() {
     const best = known.includes(home) ? home : known[0] ?? home;
     const file = chosenFile.value >= 0 && (known.includes(chosenFile.value) || chosenFile.value === home) ? chosenFile.value : best;
     if (file < 0 || file === undefined) { return <Empty title="No costs in this function"><p>It is only known from calls: no instruction of it was counted.</p></Empty>; }
-    const machine = f !== WHOLE && report.pack.head.sides[side.at].addresses && !report.apart;
+    const machine = f !== WHOLE && report.pack.head.sides[side.at].addresses && !report.inlinedApart;
     const shown = machine ? listing.value : "source";
     return (
         <div class="view">
