@@ -48,16 +48,16 @@ for (const [file, apart] of [["chains", ""], ["chains", "contexts"], ["chains-tw
     test(`the flame graph of ${file} ${apart} is made of the stacks that cg_export writes`, async () => {
         // Levels of recursion have names where functions are apart.
         const stacks = exported(`${file}.cg.xz`, apart ? levelled : (stack) => stack);
-        const page = await open(context, file, `#v=1&p=flame,calltree&apart=${apart}`);
+        const page = await open(context, file, `#v=1&p=flame,calltree&own=${apart}`);
         await settled(page);
         assert.equal(await page.locator("#pane-0 .badge").count(), 0, "nothing is estimated");
         const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Folded" }).click()]);
-        const apart = readFileSync(await download.path(), "utf8").trim().split("\n").map((line) => {
+        const written = readFileSync(await download.path(), "utf8").trim().split("\n").map((line) => {
             const at = line.lastIndexOf(" ");
             return [line.slice(0, at), Number(line.slice(at + 1))];
         });
-        assert.ok(own.length > 50);
-        assert.deepEqual(own.sort(), [...stacks].filter(([, cost]) => cost > 0).sort());
+        assert.ok(written.length > 50);
+        assert.deepEqual(written.sort(), [...stacks].filter(([, cost]) => cost > 0).sort());
         assert.deepEqual(page.faults, []);
         await page.close();
     });
