@@ -79,6 +79,12 @@ export class Side {
         return this.source.has("chain.depth");
     }
 
+    /** Whether calls from one function to another are within a cycle, so that what they cost is no sum. */
+    within(from: number, to: number): boolean {
+        const cycle = this.now("fn.cycle");
+        return from === to || (cycle[from] !== 0 && cycle[from] === cycle[to]);
+    }
+
     get arcs(): number {
         return this.now("arc.to").length;
     }

@@ -170,11 +170,12 @@ function Source({ files, file }: { files: [number, number][]; file: number }) {
                         );
                     }
                     if (item.kind === "call") {
+                        const within = side.within(item.call.f, item.call.callee);
                         return (
                             <div class="line call">
-                                <span class="number" role="cell" title={digits(item.call.cost)}>{about.value}{cost(item.call.cost, share)}</span>
+                                <span class="number" role="cell" title={digits(item.call.cost)}>{within ? "\u21bb" : <>{about.value}{cost(item.call.cost, share)}</>}</span>
                                 {second.value && <span />}{compared && <span />}{arrows.length > 0 && <span />}<span />
-                                <span class="text" role="cell"><span aria-hidden="true">{"\u25b8"}</span> <Link f={item.call.callee} /> <span class="muted">{digits(item.call.count)}{"\u00d7"}, {about.value}{percent(item.call.cost, callees && f !== WHOLE ? callees[f] : wholeCost)} % inclusive</span></span>
+                                <span class="text" role="cell"><span aria-hidden="true">{"\u25b8"}</span> <Link f={item.call.callee} /> <span class="muted">{digits(item.call.count)}{"\u00d7"}{within ? ", within a cycle" : <>, {about.value}{percent(item.call.cost, callees && f !== WHOLE ? callees[f] : wholeCost)} % inclusive</>}</span></span>
                             </div>
                         );
                     }

@@ -102,10 +102,11 @@ export function Machine() {
                             );
                         }
                         if (item.kind === "call") {
+                            const within = (comparison.value === "base" && report.base ? report.base : report.side).within(f, item.call.callee);
                             return (
                                 <div class="line call">
-                                    <span class="number" role="cell">{about.value}{cost(item.call.cost, share)}</span>{second.value && <span />}<span /><span />
-                                    <span class="text" role="cell">{"\u25b8 "}<Link f={item.call.callee} /> <span class="muted">{digits(item.call.count)}{"\u00d7"}, {about.value}{percent(item.call.cost, share)} % inclusive</span></span>
+                                    <span class="number" role="cell">{within ? "\u21bb" : <>{about.value}{cost(item.call.cost, share)}</>}</span>{second.value && <span />}<span /><span />
+                                    <span class="text" role="cell">{"\u25b8 "}<Link f={item.call.callee} /> <span class="muted">{digits(item.call.count)}{"\u00d7"}{within ? ", within a cycle" : <>, {about.value}{percent(item.call.cost, share)} % inclusive</>}</span></span>
                                 </div>
                             );
                         }

@@ -103,6 +103,19 @@ test("a comparison is of functions either way", async () => {
     await page.close();
 });
 
+test("what calls within a cycle cost is no share of anything, and the picture of recursion stays at its box", async () => {
+    const page = await open(context, "contexts", "#v=1&p=code,graph");
+    await page.locator(".navigator .row", { hasText: "down" }).first().dblclick();
+    await settled(page);
+    const text = await page.locator("#pane-0").innerText();
+    assert.match(text, /down \d+\u00d7, within a cycle/);
+    assert.ok(![...text.matchAll(/([\d.,]+) % inclusive/g)].some(([, share]) => Number(share) > 100), text);
+    const [box, loop] = await Promise.all(["#pane-1 .node.root rect", "#pane-1 .arc.lit.back path"].map((what) => page.locator(what).first().boundingBox()));
+    assert.ok(loop.x >= box.x + box.width / 2 && loop.x + loop.width < box.x + box.width + 60, JSON.stringify([box, loop]));
+    assert.deepEqual(page.faults, []);
+    await page.close();
+});
+
 test("a profile without contexts has no switch", async () => {
     const page = await open(context, "exact");
     assert.equal(await page.locator(".contexts-switch").count(), 0);
