@@ -39,7 +39,10 @@ pub(crate) struct Plain {
 impl Plain {
     /// Says what a function is without its context; who says it first is right.
     pub(crate) fn add(&mut self, function: FunctionId, plain: FunctionId) {
-        self.of.entry(function).or_insert(plain);
+        // Where names are changed by options, that may leave nothing of a context.
+        if function != plain {
+            self.of.entry(function).or_insert(plain);
+        }
     }
 
     /// What all of them say.
@@ -62,7 +65,12 @@ impl Plain {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::load::{self, Side, Wishes};
+    use crate::options::{Code, Contexts};
+    use crate::renaming::Renaming;
 
     fn plain(functions: &[(&str, &str)]) -> Vec<(String, String)> {
         let mut names = Names::default();
@@ -88,5 +96,44 @@ mod tests {
         let functions =
             [("go:1", "Python"), ("main", "python3"), ("eval'go:1", "python3"), ("eval'go:1'main", "python3")];
         assert_eq!(plain(&functions), [("eval'go:1'main".to_owned(), "eval'go:1".to_owned())]);
+    }
+
+    /// Self costs of an event by function, each with what it is without its context.
+    fn own(side: &Side, plain: &[FunctionId], event: usize) -> Vec<i64> {
+        let mut sums = vec![0; plain.len()];
+        side.model.own(event).zip(plain).for_each(|(own, plain)| sums[plain.index()] += own);
+        sums
+    }
+
+    #[test]
+    fn self_costs_of_contexts_add_up_to_those_of_functions() {
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+        for file in ["contexts.cg", "cpp.cg.xz", "cc1.cg.xz"] {
+            let wishes = Wishes {
+                renaming: Renaming::default(),
+                apart: false,
+                event: None,
+                samples: None,
+                root: None,
+                code: Code::None,
+                contexts: Contexts::Both,
+            };
+            let loaded = load::sides(&[&[data.join(file).into()]], wishes).unwrap();
+            let plain = loaded.plain.all(&loaded.names);
+            let whole = &loaded.sides[0];
+            let apart = whole.contexts.as_ref().unwrap();
+            for event in 0..whole.model.events.len() {
+                assert_eq!(own(apart, &plain, event), whole.model.own(event).collect::<Vec<_>>(), "{file}");
+                let with_levels = apart.model.own(event).zip(&plain).zip(loaded.names.functions());
+                assert!(
+                    event > 0 || with_levels.into_iter().any(|((own, plain), id)| own > 0 && *plain != id),
+                    "{file}"
+                );
+            }
+            assert!(
+                whole.model.inclusive(0).all(|cost| cost <= whole.model.total.cost.value(0)),
+                "{file}: above 100 %"
+            );
+        }
     }
 }
