@@ -110,6 +110,11 @@ impl Detail {
     pub fn append(&mut self, other: &Self, functions: &[FunctionId], files: &[FileId]) {
         self.costs.width = self.costs.width.or(other.costs.width);
         self.addresses |= other.addresses;
+        // Lists that grow step by step have room for twice as much.
+        self.rows.reserve(other.rows.len());
+        self.calls.reserve(other.calls.len());
+        self.jumps.reserve(other.jumps.len());
+        self.costs.small.reserve((other.rows.len() + other.calls.len()) * self.width());
         for row in &other.rows {
             let costs = self.costs.copy(&other.costs, row.costs);
             self.rows.push(Row { function: functions[row.function.index()], spot: row.spot.there(files), costs });

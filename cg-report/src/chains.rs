@@ -27,7 +27,7 @@ pub(crate) struct Recorded {
 
 impl Recorded {
     /// Adds up the chains of all parts; nothing if no part has any. `whole` and `kept` are the rows of the same parts, `kept` those of
-    /// each one, if parts are kept.
+    /// each one, if parts are kept; `levels` are those that rows tell apart.
     ///
     /// # Errors
     /// A sum does not fit.
@@ -36,14 +36,14 @@ impl Recorded {
         whole: &Detail,
         kept: &[Detail],
         names: &Names,
+        levels: &Levels,
     ) -> Result<Option<Self>, TooLarge> {
         if parts.iter().all(|part| part.all().is_empty()) {
             return Ok(None);
         }
         let functions: Vec<FunctionId> = names.functions().collect();
-        let levels = levels(names);
         if !levels.is_empty() {
-            parts.iter_mut().try_for_each(|part| tell_apart(part, &levels))?;
+            parts.iter_mut().try_for_each(|part| tell_apart(part, levels))?;
         }
         let mut rest = Vec::new();
         if kept.len() == parts.len() {
@@ -112,10 +112,10 @@ impl Recorded {
 }
 
 /// Levels of recursion that functions have names for: of a function those from the second on, in ascending order.
-type Levels = HashMap<FunctionId, Vec<FunctionId>>;
+pub(crate) type Levels = HashMap<FunctionId, Vec<FunctionId>>;
 
 /// Functions `f'2`, `f'3` and so on by their `f`, of the same file and object.
-fn levels(names: &Names) -> Levels {
+pub(crate) fn levels(names: &Names) -> Levels {
     let level = |id: FunctionId| {
         let name = names.function_name(id);
         let at = name.iter().rposition(|byte| *byte == b'\'')?;
@@ -243,18 +243,23 @@ mod tests {
             chains
         };
         let rows = detail(&[(main, 10), (leaf, 5)]);
-        assert!(Recorded::new(vec![Chains::new(1)], &rows, &[], &names).unwrap().is_none(), "none were recorded");
-        let whole = Recorded::new(vec![chains(5)], &rows, &[], &names).unwrap().unwrap();
+        assert!(
+            Recorded::new(vec![Chains::new(1)], &rows, &[], &names, &levels(&names)).unwrap().is_none(),
+            "none were recorded"
+        );
+        let whole = Recorded::new(vec![chains(5)], &rows, &[], &names, &levels(&names)).unwrap().unwrap();
         assert_eq!((whole.whole.all().len(), whole.rest.len(), whole.parts.len()), (2, 0, 0));
         // Three that no chain has, of a function without a caller.
-        let short = Recorded::new(vec![chains(2)], &rows, &[], &names).unwrap().unwrap();
+        let short = Recorded::new(vec![chains(2)], &rows, &[], &names, &levels(&names)).unwrap().unwrap();
         assert_eq!((short.whole.all().len(), short.whole.total(), short.rest), (3, vec![15], vec![3]));
         // A part that has none at all, beside one that has.
         let both = detail(&[(main, 20), (leaf, 10)]);
         let kept = [detail(&[(main, 10), (leaf, 5)]), detail(&[(main, 10), (leaf, 5)])];
-        let parts = Recorded::new(vec![chains(5), Chains::new(1)], &both, &kept, &names).unwrap().unwrap();
+        let parts =
+            Recorded::new(vec![chains(5), Chains::new(1)], &both, &kept, &names, &levels(&names)).unwrap().unwrap();
         assert_eq!((parts.whole.total(), parts.rest, parts.parts.len()), (vec![30], vec![15], 2));
-        let summed = Recorded::new(vec![chains(5), Chains::new(1)], &both, &[], &names).unwrap().unwrap();
+        let summed =
+            Recorded::new(vec![chains(5), Chains::new(1)], &both, &[], &names, &levels(&names)).unwrap().unwrap();
         assert_eq!((summed.whole.total(), summed.rest, summed.parts.len()), (vec![30], vec![15], 0));
     }
 }

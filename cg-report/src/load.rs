@@ -12,11 +12,12 @@ use cg_format::callgrind::{
 };
 use cg_format::count::TooLarge;
 use cg_format::tree::Process;
-use cg_model::{Cost, Detail, Functions, Heads};
+use cg_model::{Cost, Detail, Functions};
 
 use crate::apart::{self, Apart};
-use crate::chains::Recorded;
-use crate::options::Code;
+use crate::chains::{self, Levels, Recorded};
+use crate::contexts::{self, Plain};
+use crate::options::{Code, Contexts};
 use crate::pair::{self, Objects, Renamed};
 use crate::renaming::Renaming;
 use crate::runs::{self, Runs};
@@ -47,6 +48,8 @@ pub(crate) struct Side {
     pub(crate) sampled: Option<Sampled>,
     /// The same with inlined functions of their own, if there are any.
     pub(crate) apart: Option<Box<Side>>,
+    /// The same with functions apart by callers and levels of recursion, if they are together here.
+    pub(crate) contexts: Option<Box<Side>>,
 }
 
 impl Side {
@@ -66,6 +69,7 @@ impl Side {
             runs: None,
             sampled: None,
             apart: None,
+            contexts: None,
         }
     }
 
@@ -73,6 +77,7 @@ impl Side {
     pub(crate) fn forget_calls(&mut self) {
         self.chains = None;
         self.apart = None;
+        self.contexts = None;
         self.parts.iter_mut().for_each(|part| *part = Detail::default());
         (self.detail.calls, self.detail.jumps) = (Vec::new(), Vec::new());
     }
@@ -91,6 +96,8 @@ pub(crate) struct Loaded {
     pub(crate) sides: Vec<Side>,
     /// Functions that are the same by their bodies alone.
     pub(crate) renamed: Renamed,
+    /// What functions are without their contexts.
+    pub(crate) plain: Plain,
 }
 
 /// How files become sides.
@@ -107,6 +114,8 @@ pub(crate) struct Wishes<'a> {
     pub(crate) root: Option<&'a Path>,
     /// Whose code is read, so that it is known what was inlined.
     pub(crate) code: Code,
+    /// What becomes of functions that were told apart by their callers.
+    pub(crate) contexts: Contexts,
 }
 
 /// Files of one side, added up but without a model, which needs the names of all sides.
@@ -125,6 +134,8 @@ struct Sums {
     sums: Vec<Cost>,
     /// What happened in all parts together, once they were read.
     whole: Detail,
+    /// What functions are without their contexts.
+    plain: Plain,
     header: Header,
     parts: Vec<PartEnd>,
     processes: Vec<Option<Process>>,
@@ -152,7 +163,7 @@ pub(crate) fn sides(lists: &[&[OsString]], wishes: Wishes<'_>) -> anyhow::Result
                 side.push(Sums { objects: objects.clone(), ..Sums::default() });
             }
             let (sum, earlier) = side.split_last_mut().context("no files")?;
-            add(sum, &mut names, file, wishes.renaming, all.len() == 1, &progress)?;
+            add(sum, &mut names, file, wishes, all.len() == 1, &progress)?;
             if let Some(first) = earlier.first() {
                 same_events(first, sum)?;
             }
@@ -161,52 +172,99 @@ pub(crate) fn sides(lists: &[&[OsString]], wishes: Wishes<'_>) -> anyhow::Result
         runs.push(side);
     }
     drop(progress);
-    let files: Vec<FileId> = names.files().collect();
-    let functions: Vec<FunctionId> = names.functions().collect();
-    let shown: Vec<usize> =
-        runs.iter().map(|side| runs::middle(side.iter().map(|run| run.total(wishes.event)))).collect();
-    for (side, shown) in runs.iter_mut().zip(&shown) {
-        for (at, run) in side.iter_mut().enumerate() {
-            let kept = wishes.apart && lists.len() == 1 && at == *shown;
-            run.apart = apart_whole(&mut run.aparts, &run.details, &functions, &files)?;
-            run.whole = whole(&mut run.details, kept, &functions, &files)?;
+    let plain = Plain::of(runs.iter().flatten().map(|run| &run.plain));
+    let apart = wishes.contexts == Contexts::Both && !plain.is_empty();
+    let together = plain.all(&names);
+    let mut contexts = None;
+    if !plain.is_empty() {
+        let files: Vec<FileId> = names.files().collect();
+        let merged = |side: &Vec<Sums>| side.iter().map(|run| run.merged(&together, &files)).collect();
+        let merged: Vec<Vec<Sums>> = runs.iter().map(merged).collect::<Result<_, TooLarge>>()?;
+        contexts = Some(std::mem::replace(&mut runs, merged)).filter(|_| apart);
+    }
+    let mut whole = Gathered::new(runs, &mut names, wishes)?;
+    let contexts = contexts.map(|runs| Gathered::new(runs, &mut names, wishes)).transpose()?;
+    let mut renamed = std::mem::take(&mut whole.renamed);
+    let levels = if plain.is_empty() { chains::levels(&names) } else { Levels::new() };
+    let mut sides = whole.sides(&names, &levels)?;
+    if let Some(mut contexts) = contexts {
+        renamed.append(&mut contexts.renamed);
+        renamed.sort_unstable();
+        renamed.dedup();
+        let apart = contexts.sides(&names, &chains::levels(&names))?;
+        for (side, apart) in sides.iter_mut().zip(apart) {
+            side.contexts = Some(Box::new(apart));
         }
     }
-    let mut renamed = Renamed::new();
-    if let [new, base] = &mut runs[..] {
-        let (map, guessed) = pair::leftovers(&names, &new[shown[0]].whole, &base[shown[1]].whole);
-        if map != functions {
-            base.iter_mut().try_for_each(|run| run.rename(&map, &files))?;
+    Ok(Loaded { names, sides, renamed, plain })
+}
+
+/// Runs of all sides whose parts were added up, with all that is needed to compute what they say.
+struct Gathered {
+    runs: Vec<Vec<Sums>>,
+    /// The run of each side that is shown.
+    shown: Vec<usize>,
+    renamed: Renamed,
+    sampled: Option<Sampled>,
+}
+
+impl Gathered {
+    /// Adds up parts, pairs functions of both sides, lays samples beside counts, and finds out what was inlined.
+    fn new(mut runs: Vec<Vec<Sums>>, names: &mut Names, wishes: Wishes<'_>) -> anyhow::Result<Self> {
+        let files: Vec<FileId> = names.files().collect();
+        let functions: Vec<FunctionId> = names.functions().collect();
+        let shown: Vec<usize> =
+            runs.iter().map(|side| runs::middle(side.iter().map(|run| run.total(wishes.event)))).collect();
+        let alone = runs.len() == 1;
+        for (side, shown) in runs.iter_mut().zip(&shown) {
+            for (at, run) in side.iter_mut().enumerate() {
+                let kept = wishes.apart && alone && at == *shown;
+                run.apart = apart_whole(&mut run.aparts, &run.details, &functions, &files)?;
+                run.whole = whole(&mut run.details, kept, &functions, &files)?;
+            }
         }
-        renamed = guessed;
-    }
-    let mut sampled = None;
-    if let ([runs], [shown]) = (&mut runs[..], &shown[..]) {
-        let run = &mut runs[*shown];
-        sampled = wishes.samples.map(|samples| run.lay(samples, &names, wishes)).transpose()?;
-        if run.apart.is_none() && wishes.code != Code::None && !wishes.renaming.redact {
-            let event = run.event(wishes.event);
-            let all = wishes.code == Code::All;
-            run.apart = apart::by_code(&mut names, &run.whole, wishes.renaming, wishes.root, event, all)?;
+        let mut renamed = Renamed::new();
+        if let [new, base] = &mut runs[..] {
+            let (map, guessed) = pair::leftovers(names, &new[shown[0]].whole, &base[shown[1]].whole);
+            if map != functions {
+                base.iter_mut().try_for_each(|run| run.rename(&map, &files))?;
+            }
+            renamed = guessed;
         }
-    }
-    // What only one side tells cannot be compared.
-    let both = runs.iter().zip(&shown).all(|(side, shown)| side[*shown].apart.is_some());
-    let mut sides = Vec::new();
-    for (mut side, shown) in runs.into_iter().zip(shown) {
-        let apart = side[shown].apart.take().filter(|_| both);
-        let mut side = one(side, shown, &names, apart)?;
-        side.sampled = sampled.take();
-        if let Some(apart) = &mut side.apart {
-            apart.sampled.clone_from(&side.sampled);
+        let mut sampled = None;
+        if let ([runs], [shown]) = (&mut runs[..], &shown[..]) {
+            let run = &mut runs[*shown];
+            sampled = wishes.samples.map(|samples| run.lay(samples, names, wishes)).transpose()?;
+            if run.apart.is_none() && wishes.code != Code::None && !wishes.renaming.redact {
+                let event = run.event(wishes.event);
+                let all = wishes.code == Code::All;
+                run.apart = apart::by_code(names, &run.whole, wishes.renaming, wishes.root, event, all)?;
+            }
         }
-        sides.push(side);
+        Ok(Self { runs, shown, renamed, sampled })
     }
-    Ok(Loaded { names, sides, renamed })
+
+    /// The sides that they are.
+    fn sides(self, names: &Names, levels: &Levels) -> anyhow::Result<Vec<Side>> {
+        let Self { runs, shown, mut sampled, .. } = self;
+        // What only one side tells cannot be compared.
+        let both = runs.iter().zip(&shown).all(|(side, shown)| side[*shown].apart.is_some());
+        let mut sides = Vec::new();
+        for (mut side, shown) in runs.into_iter().zip(shown) {
+            let apart = side[shown].apart.take().filter(|_| both);
+            let mut side = one(side, shown, names, levels, apart)?;
+            side.sampled = sampled.take();
+            if let Some(apart) = &mut side.apart {
+                apart.sampled.clone_from(&side.sampled);
+            }
+            sides.push(side);
+        }
+        Ok(sides)
+    }
 }
 
 /// A side of its runs, of which one is shown.
-fn one(side: Vec<Sums>, shown: usize, names: &Names, apart: Option<Detail>) -> anyhow::Result<Side> {
+fn one(side: Vec<Sums>, shown: usize, names: &Names, levels: &Levels, apart: Option<Detail>) -> anyhow::Result<Side> {
     let several = side.len() > 1;
     let mut runs = Runs::new(shown);
     let (mut picture, mut apart, mut inlined) = (None, apart, None);
@@ -226,7 +284,7 @@ fn one(side: Vec<Sums>, shown: usize, names: &Names, apart: Option<Detail>) -> a
         }
     }
     let (model, detail, parts, chains, inputs, processes, unnamed) = picture.context("no files")?;
-    let chains = Recorded::new(chains, &detail, &parts, names)?;
+    let chains = Recorded::new(chains, &detail, &parts, names, levels)?;
     let runs = several.then_some(runs);
     Ok(Side { parts, chains, unnamed, inputs, processes, runs, apart: inlined, ..Side::of(model, detail) })
 }
@@ -277,6 +335,33 @@ impl Sums {
             sampled.redact();
         }
         Ok(sampled)
+    }
+
+    /// The same with other functions: what several were is one.
+    fn merged(&self, functions: &[FunctionId], files: &[FileId]) -> Result<Self, TooLarge> {
+        let there = |detail: &Detail| {
+            let mut there = Detail::default();
+            there.append(detail, functions, files);
+            there
+        };
+        let mut chains = Vec::new();
+        for part in &self.chains {
+            let mut there = part.like();
+            there.append(part, functions)?;
+            chains.push(there);
+        }
+        Ok(Self {
+            unnamed: self.unnamed,
+            details: self.details.iter().map(there).collect(),
+            chains,
+            aparts: self.aparts.iter().map(|apart| apart.as_ref().map(there)).collect(),
+            sums: self.sums.clone(),
+            header: self.header.clone(),
+            parts: self.parts.clone(),
+            processes: self.processes.clone(),
+            inputs: self.inputs.clone(),
+            ..Self::default()
+        })
     }
 
     /// Gives functions other numbers.
@@ -331,7 +416,7 @@ fn add(
     sum: &mut Sums,
     names: &mut Names,
     file: &OsStr,
-    renaming: Renaming<'_>,
+    wishes: Wishes<'_>,
     alone: bool,
     progress: &Progress,
 ) -> anyhow::Result<()> {
@@ -351,23 +436,31 @@ fn add(
             events(&parts).join(" ")
         );
     }
+    let renaming = wishes.renaming;
+    let contexts = if wishes.contexts == Contexts::Apart { Vec::new() } else { contexts::found(&own) };
     if alone && !renaming.changes() {
         *names = own;
+        for (id, plain) in &contexts {
+            let of = names.get(*id);
+            sum.plain.add(*id, names.function(plain, of.file, of.object));
+        }
         (sum.details, sum.chains) = (tally.parts, tally.chains);
         sum.aparts = tally.aparts.into_iter().map(|apart| apart.detail).collect();
     } else {
         let files = own.files().map(|id| Ok(names.file(&renaming.file(own.file_name(id))?)));
         let files: Vec<FileId> = files.collect::<anyhow::Result<_>>()?;
-        let heads = renaming.merge.then(|| Heads::new(own.functions().map(|id| own.function_name(id))));
         let mut functions: Vec<FunctionId> = Vec::new();
         for id in own.functions() {
             let of = own.get(id);
             let object = renaming.object(own.object_name(of.object));
             let object = names.object(sum.objects.name(&object));
-            let name = own.function_name(id);
-            let name = heads.as_ref().map_or(name, |heads| heads.plain(name));
-            let function = renaming.function(name)?;
+            let function = renaming.function(own.function_name(id))?;
             functions.push(names.function(&function, files[of.file.index()], object));
+        }
+        for (id, plain) in &contexts {
+            let function = functions[id.index()];
+            let of = names.get(function);
+            sum.plain.add(function, names.function(&renaming.function(plain)?, of.file, of.object));
         }
         for part in tally.parts {
             let mut there = Detail::default();

@@ -9,6 +9,7 @@ mod allocator;
 mod apart;
 mod chains;
 mod code;
+mod contexts;
 mod elf;
 mod formula;
 mod head;
@@ -45,7 +46,7 @@ use clap::CommandFactory;
 use html::Data;
 use live::Live;
 use load::Wishes;
-use options::{Contexts, Options, Parts};
+use options::{Options, Parts};
 use renaming::Renaming;
 use serve::{Server, Still};
 
@@ -72,7 +73,6 @@ fn run(options: &Options) -> anyhow::Result<u8> {
         file: options.mod_filename.as_ref(),
         function: options.mod_funcname.as_ref(),
         redact: options.redact,
-        merge: options.contexts == Contexts::Merge,
     };
     let samples =
         options.samples.as_ref().map(|file| samples::read(file, options.samples_event.as_deref())).transpose()?;
@@ -84,6 +84,7 @@ fn run(options: &Options) -> anyhow::Result<u8> {
         samples: samples.as_ref(),
         root: options.root.as_deref(),
         code: options.code,
+        contexts: options.contexts,
     };
     let patience = (!options.keep).then_some(serve::PATIENCE);
     if let Some(pid) = options.live {

@@ -126,8 +126,9 @@ pub(crate) struct Options {
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = Parts::Keep)]
     pub(crate) parts: Parts,
 
-    /// Whether functions that a run told apart by callers or levels of recursion (f'2, f'g'main) stand apart, or all of one are one
-    #[arg(long, value_enum, value_name = "WHICH", default_value_t = Contexts::Apart)]
+    /// Whether functions that a run told apart by callers or levels of recursion (f'2, f'g'main) are one at first and the page has a
+    /// switch (both), are one (merge), or stand apart (apart)
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t = Contexts::Both)]
     pub(crate) contexts: Contexts,
 
     /// Have source lines link to an editor: vscode, vscodium, cursor, zed, idea, sublime, textmate, emacs, or an address with {file} and {line}
@@ -168,10 +169,12 @@ pub(crate) enum Parts {
 /// What becomes of functions that were told apart by their callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Contexts {
-    /// Each stands by itself.
-    Apart,
+    /// All of a function are one, and the page can show each by itself.
+    Both,
     /// All of a function are one.
     Merge,
+    /// Each stands by itself.
+    Apart,
 }
 
 /// Which functions have machine code in the report.

@@ -1,4 +1,4 @@
-//! How names are changed before anything is compared, as options want it: by substitutions, without folders, without contexts.
+//! How names are changed before anything is compared, as options want it: by substitutions, without folders.
 //!
 //! Whoever compares names with those of a profile changes them in the same way.
 
@@ -13,14 +13,12 @@ pub(crate) struct Renaming<'a> {
     pub(crate) function: Option<&'a Substitution>,
     /// Whether folders are left out of names of files and objects.
     pub(crate) redact: bool,
-    /// Whether functions lose their callers and levels of recursion, so that all of one are one.
-    pub(crate) merge: bool,
 }
 
 impl Renaming<'_> {
     /// Whether any name may change.
     pub(crate) fn changes(&self) -> bool {
-        self.file.is_some() || self.function.is_some() || self.redact || self.merge
+        self.file.is_some() || self.function.is_some() || self.redact
     }
 
     /// The name of a function, as it is shown.

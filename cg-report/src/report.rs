@@ -32,7 +32,7 @@ struct Events {
 
 /// Makes the page. What happened where is gone afterwards: it is most of what there is in memory, and packed by then.
 pub(crate) fn page(options: &Options, loaded: &mut Loaded) -> anyhow::Result<Page> {
-    let Loaded { names, sides, renamed } = loaded;
+    let Loaded { names, sides, renamed, plain } = loaded;
     let names = &*names;
     let inputs: usize =
         sides.iter().map(|side| side.runs.as_ref().map_or(side.inputs.len(), |runs| runs.all.len())).sum();
@@ -46,7 +46,14 @@ pub(crate) fn page(options: &Options, loaded: &mut Loaded) -> anyhow::Result<Pag
     let shown: Vec<Shown> = show.iter().map(|event| Shown { event: *event, number: *event }).collect();
     let new = &sides[0];
     let incomplete = side::pack(&mut pack, new, "", &shown).map_err(packing)?;
-    parts::pack(&mut pack, &new.detail, &new.parts, &shown).map_err(packing)?;
+    parts::pack(&mut pack, new, "", &shown).map_err(packing)?;
+    if let Some(contexts) = &new.contexts {
+        let plain = plain.all(names).into_iter().map(|id| id.index() as u64);
+        pack.close("fn.plain", plain).map_err(packing)?;
+        parts::pack(&mut pack, contexts, side::CONTEXTS, &shown).map_err(packing)?;
+    }
+    sides[0].contexts = None;
+    let new = &sides[0];
     let mut base_totals = Vec::new();
     let mut other_events = None;
     if let Some(base) = sides.get(1) {

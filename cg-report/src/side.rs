@@ -14,6 +14,8 @@ use crate::samples;
 
 /// What columns begin with that have inlined functions apart.
 const INLINED: &str = "i.";
+/// What columns begin with that have functions apart by their contexts.
+pub(crate) const CONTEXTS: &str = "c.";
 /// The function has rows of self cost; others are only called.
 const HAS_ROWS: u64 = 1;
 /// What callers saw differs from what the function spent with its callees.
@@ -40,6 +42,9 @@ pub(crate) fn pack(pack: &mut Pack, side: &Side, prefix: &str, events: &[Shown])
     details(pack, side, prefix, functions, events)?;
     if let Some(apart) = &side.apart {
         self::pack(pack, apart, &name(INLINED), events)?;
+    }
+    if let Some(contexts) = &side.contexts {
+        self::pack(pack, contexts, &name(CONTEXTS), events)?;
     }
     if let Some(chains) = &side.chains {
         chains.pack(pack, prefix, events)?;

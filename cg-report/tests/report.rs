@@ -484,7 +484,7 @@ fn data_objects_of_the_run_are_part_of_the_report() {
 }
 
 #[test]
-fn contexts_stand_apart_unless_they_are_to_be_one() {
+fn contexts_are_one_function_and_stand_apart_on_demand() {
     let folder = tempfile::tempdir().unwrap();
     let text = "events: Ir\nfl=a.c\nfn=main\n1 10\ncfn=f'main\ncalls=1 5\n1 30\nfn=f'main\n5 10\ncfn=f'2'f'main\ncalls=2 5\n6 20\n\
                 fn=f'2'f'main\n5 20\nfn=it's\n9 1\n";
@@ -497,8 +497,20 @@ fn contexts_stand_apart_unless_they_are_to_be_one() {
         rows.map(|row| row.split("</tr>").next().unwrap().replace("</td><td>", " ").replace("</td>", ""))
             .collect::<Vec<_>>()
     };
-    assert_eq!(table(&[]), ["40 10 main", "30 10 f&#39;main", "20 20 f&#39;2&#39;f&#39;main", "1 1 it&#39;s"]);
-    assert_eq!(table(&["--contexts=merge"]), ["40 10 main", "30 30 f", "1 1 it&#39;s"]);
+    let merged = ["40 10 main", "30 30 f", "1 1 it&#39;s"];
+    assert_eq!(table(&[]), merged);
+    assert_eq!(table(&["--contexts=merge"]), merged);
+    assert_eq!(
+        table(&["--contexts=apart"]),
+        ["40 10 main", "30 10 f&#39;main", "20 20 f&#39;2&#39;f&#39;main", "1 1 it&#39;s"]
+    );
+    // What is told apart is there beside what is one, but where one of them is enough.
+    let has = |arguments: &[&str]| {
+        let page = run(folder.path(), &[&["p", "-o-"], arguments].concat()).stdout;
+        String::from_utf8(page).unwrap().contains("\"c.fn.self.0\"")
+    };
+    let found = [&[][..], &["--contexts=merge"], &["--contexts=apart"], &["--mod-funcname=s/'.*//"]].map(has);
+    assert_eq!(found, [true, false, false, false]);
 }
 
 #[test]

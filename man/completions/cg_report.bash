@@ -118,7 +118,7 @@ _cg_report() {
                     return 0
                     ;;
                 --contexts)
-                    COMPREPLY=($(compgen -W "apart merge" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "both merge apart" -- "${cur}"))
                     return 0
                     ;;
                 --editor)

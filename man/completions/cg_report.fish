@@ -22,8 +22,9 @@ none\t'None'"
 complete -c cg_report -l root -d 'Look for the object files that ran below this folder, as in an image of another system' -r -F
 complete -c cg_report -l parts -d 'Whether parts of profiles, such as dumps and threads, can be looked at one by one, or only their sum is in the report' -r -f -a "keep\t'Each can be looked at alone, and any of them together; not in a comparison'
 sum\t'Only their sum is in the report'"
-complete -c cg_report -l contexts -d 'Whether functions that a run told apart by callers or levels of recursion (f\'2, f\'g\'main) stand apart, or all of one are one' -r -f -a "apart\t'Each stands by itself'
-merge\t'All of a function are one'"
+complete -c cg_report -l contexts -d 'Whether functions that a run told apart by callers or levels of recursion (f\'2, f\'g\'main) are one at first and the page has a switch (both), are one (merge), or stand apart (apart)' -r -f -a "both\t'All of a function are one, and the page can show each by itself'
+merge\t'All of a function are one'
+apart\t'Each stands by itself'"
 complete -c cg_report -l editor -d 'Have source lines link to an editor: vscode, vscodium, cursor, zed, idea, sublime, textmate, emacs, or an address with {file} and {line}' -r
 complete -c cg_report -l max-size -d 'Refuse to write a larger report' -r
 complete -c cg_report -l open -d 'Open the report in $BROWSER, or in what xdg-open finds'

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::load::{self, Loaded, Side, Wishes};
-use crate::options::Code;
+use crate::options::{Code, Contexts};
 
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
@@ -14,7 +14,15 @@ fn data(name: &str) -> PathBuf {
 
 fn loaded(lists: &[&[PathBuf]], code: Code, renaming: Renaming<'_>) -> Loaded {
     let root = data("");
-    let wishes = Wishes { renaming, apart: false, event: None, samples: None, root: Some(&root), code };
+    let wishes = Wishes {
+        renaming,
+        apart: false,
+        event: None,
+        samples: None,
+        root: Some(&root),
+        code,
+        contexts: Contexts::Apart,
+    };
     let lists: Vec<Vec<OsString>> =
         lists.iter().map(|list| list.iter().map(|file| file.clone().into_os_string()).collect()).collect();
     let lists: Vec<&[OsString]> = lists.iter().map(Vec::as_slice).collect();

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::load::{self, Loaded, Wishes};
-use crate::options::Code;
+use crate::load::{self, Loaded, Side, Wishes};
+use crate::options::{Code, Contexts};
 
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
@@ -18,15 +18,26 @@ fn laid(profile: &Path, text: &[u8], event: Option<&str>, renaming: Renaming<'_>
     std::fs::write(&file, text)?;
     let samples = read(file.as_os_str(), event)?;
     let root = data("");
-    let wishes =
-        Wishes { renaming, apart: false, event: None, samples: Some(&samples), root: Some(&root), code: Code::None };
+    let wishes = Wishes {
+        renaming,
+        apart: false,
+        event: None,
+        samples: Some(&samples),
+        root: Some(&root),
+        code: Code::None,
+        contexts: Contexts::Both,
+    };
     let files = [OsString::from(profile)];
     load::sides(&[&files], wishes)
 }
 
 /// Self and inclusive samples of functions that have any, by name.
 fn told(loaded: &Loaded) -> Vec<(String, i64, i64)> {
-    let model = &loaded.sides[0].model;
+    told_of(loaded, &loaded.sides[0])
+}
+
+fn told_of(loaded: &Loaded, side: &Side) -> Vec<(String, i64, i64)> {
+    let model = &side.model;
     let at = model.events.iter().position(|name| name == EVENT).unwrap();
     let values = loaded.names.functions().zip(model.own(at).zip(model.inclusive(at)));
     let mut told: Vec<_> = values
@@ -106,9 +117,14 @@ fn samples_of_several_functions_are_shared_by_cost() {
     let text = "events: Ir\nob=x\nfl=a.c\nfn=f\n1 30\nfl=b.c\nfn=f\n1 10\nfn=g'2\n2 5\nfn=g\n2 5\n";
     std::fs::write(&profile, text).unwrap();
     let loaded = laid(&profile, b"f(int) 8\ng 4\n", None, Renaming::default()).unwrap();
-    let own: Vec<_> = told(&loaded).into_iter().map(|(name, own, _)| format!("{name} {own}")).collect();
-    assert_eq!(own, ["f 2", "f 6", "g 2", "g'2 2"]);
-    assert_eq!((sampled(&loaded).matched, sampled(&loaded).shared), (12, 12));
+    let own =
+        |side| -> Vec<_> { told_of(&loaded, side).into_iter().map(|(name, own, _)| format!("{name} {own}")).collect() };
+    // What is told apart by its level alone is one function at first.
+    assert_eq!(own(&loaded.sides[0]), ["f 2", "f 6", "g 4"]);
+    assert_eq!((sampled(&loaded).matched, sampled(&loaded).shared), (12, 8));
+    let apart = loaded.sides[0].contexts.as_ref().unwrap();
+    assert_eq!(own(apart), ["f 2", "f 6", "g 2", "g'2 2"]);
+    assert_eq!(apart.sampled.as_ref().map(|sampled| (sampled.matched, sampled.shared)), Some((12, 12)));
 }
 
 #[test]
@@ -124,6 +140,7 @@ fn chains_of_calls_have_shares_and_add_up() {
             samples: None,
             root: None,
             code: Code::None,
+            contexts: Contexts::Both,
         },
     )
     .unwrap();

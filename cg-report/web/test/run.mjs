@@ -52,6 +52,9 @@ try {
     make("placed", "inline.cg", `--samples=${join(scratch, "places")}`);
     make("apart", "apart.cg");
     make("apart-diff", "apart-new.cg", "--base=apart.cg");
+    make("contexts", "contexts.cg");
+    make("contexts-twice", "contexts.cg", "contexts.cg");
+    make("contexts-diff", "contexts.cg", "--base=contexts-plain.cg");
     make("rates", "exact.cg", "--event=Rate=1000 Dr / Ir");
     make("rates-diff", "exact-new.cg", "--base=exact.cg", "--event=Rate=1000 Dr / Ir");
     execFileSync(env.CG_REPORT, ["-o", "runs.html", "r1.cg", "r2.cg", "r3.cg", "--base=b1.cg", "--base=b2.cg"], { cwd: scratch });

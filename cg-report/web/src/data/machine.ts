@@ -75,7 +75,8 @@ export function machineOf(model: Model, side: Side, f: number, event: Event, sec
         const texts = syntax === "none" ? [] : splitText(model, syntax);
         const chains = syntax === "none" ? [] : chainsOf(model);
         if (!from || !stretch || !starts || !first || !byte || !kinds || !chain || !bytes || !length || !flow || !target || !chains || !texts) { return undefined; }
-        for (let s = from[f]; s < from[f + 1]; s++) {
+        const code = model.plainOf(f);
+        for (let s = from[code]; s < from[code + 1]; s++) {
             let addr = starts[stretch[s]];
             let offset = byte[stretch[s]];
             for (let k = first[stretch[s]]; k < first[stretch[s] + 1]; k++) {

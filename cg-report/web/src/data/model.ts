@@ -26,22 +26,25 @@ export interface Source {
     has(name: string): boolean;
 }
 
-/** Columns of a side as they stand in the report. */
-function packed(pack: Pack, at: number): Source {
-    const prefix = at === 0 ? "" : "b.";
-    return { column: (name) => pack.column(prefix + name), now: (name) => pack.now(prefix + name), has: (name) => pack.has(prefix + name) };
+/** What is a function of its own: `i` inlined ones, `c` those of each context. */
+export type Apart = "" | "c" | "i" | "ci";
+
+/** What names of a side's columns begin with. */
+function prefixOf(at: number, apart: Apart): string {
+    return (at === 0 ? "" : "b.") + [...apart].map((letter) => `${letter}.`).join("");
 }
 
-/** The same with inlined functions of their own; what does not depend on them is that of the whole. */
-function apart(pack: Pack, at: number): Source {
-    const prefix = at === 0 ? "i." : "b.i.";
-    const plain = packed(pack, at);
-    const name = (wanted: string) => (pack.has(prefix + wanted) ? prefix + wanted : undefined);
+/** Columns of a side with what is apart there. What does not depend on that is that of the whole. */
+function packed(pack: Pack, at: number, apart: Apart): Source {
+    // Beside inlined functions of their own chains of calls are not read, which tell nothing of those.
+    const inlined = apart.endsWith("i");
+    const without = inlined ? apart.slice(0, -1) as Apart : "";
+    const prefixes = [prefixOf(at, apart), prefixOf(at, without), prefixOf(at, "")];
+    const named = (wanted: string) => prefixes.map((prefix) => prefix + wanted).find((name) => pack.has(name)) ?? prefixes[2] + wanted;
     return {
-        column: (wanted) => { const own = name(wanted); return own ? pack.column(own) : plain.column(wanted); },
-        now: (wanted) => { const own = name(wanted); return own ? pack.now(own) : plain.now(wanted); },
-        // Chains of calls tell nothing of inlined functions.
-        has: (wanted) => name(wanted) !== undefined,
+        column: (wanted) => pack.column(named(wanted)),
+        now: (wanted) => pack.now(named(wanted)),
+        has: (wanted) => pack.has(prefixes[0] + wanted),
     };
 }
 
@@ -50,7 +53,8 @@ export class Side {
     readonly at: number;
     /** Decimal, one for each event of the report. */
     readonly totals: string[];
-    private readonly source: Source;
+    /** What its columns come from. */
+    readonly source: Source;
     private callersIndex: Calls | undefined;
     private callerOf: Uint32Array | undefined;
 
@@ -73,6 +77,12 @@ export class Side {
     /** Whether whole chains of calls were recorded. */
     get hasChains(): boolean {
         return this.source.has("chain.depth");
+    }
+
+    /** Whether calls from one function to another are within a cycle, so that what they cost is no sum. */
+    within(from: number, to: number): boolean {
+        const cycle = this.now("fn.cycle");
+        return from === to || (cycle[from] !== 0 && cycle[from] === cycle[to]);
     }
 
     get arcs(): number {
@@ -105,7 +115,7 @@ export class Side {
     }
 }
 
-const withApart = new WeakMap<Pack, Model>();
+const others = new WeakMap<Pack, Map<Apart, Model>>();
 
 export class Model {
     readonly pack: Pack;
@@ -121,15 +131,15 @@ export class Model {
     /** Functions in the order of their names. */
     readonly byName: Numbers;
     private lower: string[] | undefined;
-    /** Whether inlined functions are functions of their own here. */
-    readonly apart: boolean = false;
+    /** What is a function of its own here. */
+    readonly kind: Apart = "";
     private short: (string | undefined)[];
     private spaces: (string | undefined)[];
 
     private constructor(pack: Pack) {
         this.pack = pack;
         this.functions = pack.head.functions;
-        this.sides = pack.head.sides.map(({ totals }, at) => new Side(packed(pack, at), at, totals));
+        this.sides = pack.head.sides.map(({ totals }, at) => new Side(packed(pack, at, ""), at, totals));
         this.hasCalls = this.sides.some((side) => side.arcs > 0);
         const list = (name: string, count: number) => {
             const text = pack.text(name) ?? "";
@@ -150,7 +160,7 @@ export class Model {
     }
 
     static async open(pack: Pack): Promise<Model> {
-        const first = pack.head.sides.flatMap((_, at) => Side.FIRST.map((name) => (at === 0 ? name : `b.${name}`)));
+        const first = Model.first(pack, "");
         const { column } = pack.head.events[pack.head.primary] ?? pack.head.events[0];
         await pack.load("names.fn", "names.file", "names.obj", "fn.file", "fn.obj", "fn.byname", `fn.self.${column}`,
             `fn.incl.${column}`, ...first);
@@ -162,25 +172,56 @@ export class Model {
         return Object.assign(Object.create(Model.prototype) as Model, this, { sides: [side, ...this.sides.slice(1)] });
     }
 
-    /** Whether it is known what was inlined. */
-    get knowsInlined(): boolean {
-        return this.pack.has("i.fn.flags");
+    /** Whether inlined functions are functions of their own here. */
+    get inlinedApart(): boolean {
+        return this.kind.endsWith("i");
     }
 
-    /** The same report with inlined functions of their own; undefined until what it begins with is there, when who asked is called again. */
-    withInlined(): Model | undefined {
-        const found = withApart.get(this.pack);
+    /** Whether it is known what was inlined. */
+    get knowsInlined(): boolean {
+        return this.pack.has(`${this.kind.startsWith("c") ? "c." : ""}i.fn.flags`);
+    }
+
+    /** Whether functions can be told apart by their callers and levels of recursion. */
+    get knowsContexts(): boolean {
+        return this.pack.has("c.fn.flags");
+    }
+
+    /** The same report with other functions; undefined until what it begins with is there, when who asked is called again. */
+    with(kind: Apart): Model | undefined {
+        if (kind === this.kind) { return this; }
+        const known = others.get(this.pack) ?? new Map<Apart, Model>();
+        others.set(this.pack, known);
+        const found = known.get(kind);
         if (found) { return found; }
-        if (Model.inlinedFirst(this.pack).filter((name) => !this.pack.column(name)).length > 0) { return undefined; }
-        const sides = this.sides.map((side) => new Side(apart(this.pack, side.at), side.at, side.totals));
-        const made = Object.assign(Object.create(Model.prototype) as Model, this, { sides, apart: true });
-        withApart.set(this.pack, made);
+        if (Model.first(this.pack, kind).filter((name) => !this.pack.column(name)).length > 0) { return undefined; }
+        const sides = this.pack.head.sides.map(({ totals }, at) => new Side(packed(this.pack, at, kind), at, totals));
+        const made = Object.assign(Object.create(Model.prototype) as Model, this, { sides, kind });
+        known.set(kind, made);
         return made;
     }
 
-    /** What must be there before inlined functions are shown. */
-    static inlinedFirst(pack: Pack): string[] {
-        return pack.head.sides.flatMap((_, at) => Side.FIRST.map((name) => (at === 0 ? `i.${name}` : `b.i.${name}`)));
+    /** What must be there before functions of a kind are shown. */
+    static first(pack: Pack, kind: Apart): string[] {
+        const columns = pack.head.sides.flatMap((_, at) => Side.FIRST.map((name) => prefixOf(at, kind) + name));
+        return kind.startsWith("c") ? [...columns, "fn.plain"] : columns;
+    }
+
+    /** What a function is without its callers and its level of recursion: its code is known by that. */
+    plainOf(f: number): number {
+        return this.kind.startsWith("c") ? this.pack.now("fn.plain").values[f] : f;
+    }
+
+    /** The function of another kind of this report that is this one: of several the most expensive one. */
+    counterpart(f: number, cost: Numbers | undefined, there: (f: number) => boolean): number {
+        const plain = this.pack.column("fn.plain")?.values;
+        if (!plain || there(f)) { return f; }
+        if (there(plain[f])) { return plain[f]; }
+        let best = f;
+        for (let g = 0; g < this.functions; g++) {
+            if (plain[g] === f && there(g) && (best === f || (cost?.[g] ?? 0) > (cost?.[best] ?? 0))) { best = g; }
+        }
+        return best;
     }
 
     get side(): Side {

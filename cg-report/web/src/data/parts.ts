@@ -8,6 +8,7 @@
 import { components } from "../layout/components.ts";
 import type { Column, Numbers } from "./columns.ts";
 import { HAS_ROWS, INCOMPLETE, Side, type Model, type Source } from "./model.ts";
+import type { Head } from "./head.ts";
 import type { Pack } from "./pack.ts";
 
 type Kind = "row" | "call" | "jump";
@@ -16,20 +17,19 @@ const KINDS: Kind[] = ["row", "call", "jump"];
 const PLACE = /^(row|call|jump)\.(file|line|addr|to|tofn|tofile|toline|toaddr|cond)$/;
 const AMOUNT = /^(row|call)\.cost\.\d+$|^call\.count$|^jump\.(taken|executed)$/;
 
-const known = new WeakMap<Pack, Parts>();
+const known = new WeakMap<Model, Parts>();
 
 /** The parts of a report; undefined until what all of them need is there, when who asked is called again. */
 export function partsOf(report: Model): Parts | undefined {
-    const { pack, functions } = report;
-    const found = known.get(pack);
+    const found = known.get(report);
     if (found) { return found; }
-    if (needed(pack).filter((name) => !pack.column(name)).length > 0) { return undefined; }
-    const parts = new Parts(report, functions);
-    known.set(pack, parts);
+    if (needed(report.pack).filter((name) => !report.side.column(name)).length > 0) { return undefined; }
+    const parts = new Parts(report, report.functions);
+    known.set(report, parts);
     return parts;
 }
 
-/** What must be there before parts can be added up. */
+/** What must be there before parts can be added up, by the names that a side has for it. */
 export function needed(pack: Pack): string[] {
     const costs = pack.head.events.flatMap(({ column }) => [`part.row.cost.${column}`, `part.call.cost.${column}`]);
     return [...KINDS.flatMap((kind) => [`part.${kind}`, `part.${kind}.from`, `${kind}.from`]), "call.to", "part.call.count", ...costs];
@@ -76,7 +76,9 @@ interface Present {
 }
 
 class Sum implements Source {
-    private readonly pack: Pack;
+    private readonly head: Head;
+    /** Columns of all parts together, and of each. */
+    private readonly source: Source;
     private readonly names: (f: number) => string;
     private readonly functions: number;
     private readonly chosen: readonly number[];
@@ -88,14 +90,15 @@ class Sum implements Source {
     private readonly cycles: number;
 
     constructor(report: Model, functions: number, chosen: readonly number[]) {
-        this.pack = report.pack;
+        this.head = report.pack.head;
+        this.source = report.side.source;
         this.names = (f) => `${report.file(f)}:${report.names[f]}`;
         this.functions = functions;
         this.chosen = chosen;
         this.present = { row: this.find("row"), call: this.find("call"), jump: this.find("jump") };
         for (const kind of KINDS) { this.put(`${kind}.from`, this.present[kind].from); }
         const { order, from } = this.present.call;
-        const callee = this.pack.now("call.to").values;
+        const callee = this.source.now("call.to").values;
         const ends: number[] = [];
         const owners: number[] = [];
         const arcFrom = new Uint32Array(functions + 1);
@@ -128,16 +131,16 @@ class Sum implements Source {
         if (found) { return found; }
         const values = this.make(name);
         if (values === undefined) { return undefined; }
-        if (values === null) { return this.pack.column(name); }
+        if (values === null) { return this.source.column(name); }
         return this.put(name, values);
     }
 
     has(name: string): boolean {
-        return this.pack.has(name);
+        return this.source.has(name);
     }
 
     now(name: string): Column {
-        return this.made.get(name) ?? this.column(name) ?? this.pack.now(name);
+        return this.made.get(name) ?? this.column(name) ?? this.source.now(name);
     }
 
     private put(name: string, values: Numbers): Column {
@@ -149,10 +152,10 @@ class Sum implements Source {
     /** A column; undefined if what it is made of is not there yet, null if it is that of the whole. */
     private make(name: string): Numbers | undefined | null {
         if (PLACE.test(name)) {
-            const whole = this.pack.column(name)?.values;
+            const whole = this.source.column(name)?.values;
             return whole && this.pick(whole, name.split(".")[0] as Kind);
         }
-        if (AMOUNT.test(name)) { return this.pack.column(`part.${name}`) && this.amount(name); }
+        if (AMOUNT.test(name)) { return this.source.column(`part.${name}`) && this.amount(name); }
         const [thing, kind, event] = name.split(".");
         if (thing === "chain" && (kind === "calls" || kind === "cost")) { return this.ofChains(`part.${name}`); }
         if (thing === "arc" && kind === "cost") { return this.gather(this.column(`call.cost.${event}`).values, this.arcOf, this.caller.length); }
@@ -162,9 +165,9 @@ class Sum implements Source {
     }
 
     private find(kind: Kind): Present {
-        const whole = this.pack.now(`${kind}.from`).values;
-        const from = this.pack.now(`part.${kind}.from`).values;
-        const index = this.pack.now(`part.${kind}`).values;
+        const whole = this.source.now(`${kind}.from`).values;
+        const from = this.source.now(`part.${kind}.from`).values;
+        const index = this.source.now(`part.${kind}`).values;
         const count = whole[this.functions];
         const here = new Uint8Array(count);
         for (const part of this.chosen) { for (let k = from[part]; k < from[part + 1]; k++) { here[index[k]] = 1; } }
@@ -194,9 +197,9 @@ class Sum implements Source {
     private amount(name: string): Float64Array {
         const kind = name.split(".")[0] as Kind;
         const { order, place } = this.present[kind];
-        const from = this.pack.now(`part.${kind}.from`).values;
-        const index = this.pack.now(`part.${kind}`).values;
-        const values = this.pack.now(`part.${name}`).values;
+        const from = this.source.now(`part.${kind}.from`).values;
+        const index = this.source.now(`part.${kind}`).values;
+        const values = this.source.now(`part.${name}`).values;
         const out = new Float64Array(order.length);
         for (const part of this.chosen) { for (let k = from[part]; k < from[part + 1]; k++) { out[place[index[k]]] += values[k]; } }
         return out;
@@ -204,7 +207,7 @@ class Sum implements Source {
 
     /** What the chosen parts have of each chain of calls; those of other parts alone have nothing. */
     private ofChains(name: string): Float64Array | undefined {
-        const columns = [name, "part.chain", "part.chain.from", "chain.fn"].map((wanted) => this.pack.column(wanted)?.values);
+        const columns = [name, "part.chain", "part.chain.from", "chain.fn"].map((wanted) => this.source.column(wanted)?.values);
         const [values, index, from, all] = columns;
         if (!values || !index || !from || !all) { return undefined; }
         const out = new Float64Array(all.length);
@@ -293,7 +296,7 @@ class Sum implements Source {
         const within = this.column("arc.within").values;
         this.column("arc.to").values.forEach((end, arc) => { if (!within[arc]) { called[end] = 1; } });
         for (let f = 0; f < this.functions; f++) { if (from[f + 1] > from[f]) { flags[f] = HAS_ROWS; } }
-        for (const { column } of this.pack.head.events) {
+        for (const { column } of this.head.events) {
             const spent = this.spent(String(column));
             const seen = this.column(`fn.seen.${column}`).values;
             for (let f = 0; f < this.functions; f++) {

@@ -37,7 +37,7 @@ function span(side: Side, kind: "self" | "incl", of: Event): Span | undefined {
 /** Tells of a function whether what runs of both sides cost overlaps, so that its change may be none; undefined if there is but one run of each. */
 export function noise(kind: "self" | "incl", of: Event): ((f: number) => boolean) | undefined {
     const report = model();
-    if (report.apart || !isDiff.value || !report.base || (!hasRuns(0) && !hasRuns(1))) { return undefined; }
+    if (report.inlinedApart || !isDiff.value || !report.base || (!hasRuns(0) && !hasRuns(1))) { return undefined; }
     const [now, before] = [span(report.side, kind, of), span(report.base, kind, of)];
     if (!now || !before) { return undefined; }
     return (f) => now.least[f] <= before.most[f] && before.least[f] <= now.most[f];

@@ -22,16 +22,25 @@ const opened = signal<Model | undefined>(undefined);
 export const chosen = signal<readonly number[]>([]);
 /** Whether inlined functions are functions of their own. */
 export const inlinedApart = signal(false);
-const plain = computed(() => {
+/** Whether functions are apart by their callers and levels of recursion. */
+export const contextsApart = signal(false);
+/** All parts, with functions as they are wanted. */
+const whole = computed(() => {
     const report = opened.value;
+    return report && contextsApart.value && report.knowsContexts ? report.with("c") ?? report : report;
+});
+const plain = computed(() => {
+    const report = whole.value;
     return report && chosen.value.length > 0 ? partsOf(report)?.of(chosen.value) ?? report : report;
 });
 const current = computed(() => {
     const report = plain.value;
-    return report && canTakeApart.value && inlinedApart.value ? report.withInlined() ?? report : report;
+    return report && canTakeApart.value && inlinedApart.value ? report.with(`${report.kind as "" | "c"}i`) ?? report : report;
 });
 /** Whether it is known of all that is shown what was inlined: of some of the parts it is not. */
-export const canTakeApart = computed(() => opened.value !== undefined && opened.value.knowsInlined && chosen.value.length === 0);
+export const canTakeApart = computed(() => whole.value !== undefined && whole.value.knowsInlined && chosen.value.length === 0);
+/** Whether functions can be told apart by their callers and levels of recursion. */
+export const knowsContexts = computed(() => opened.value?.knowsContexts ?? false);
 
 /** What is shown: the report, or that of the chosen parts. */
 export function model(): Model {
@@ -54,7 +63,7 @@ export function codeModel(): Model {
 
 /** The report of some parts, whatever is chosen; undefined until it can be made. */
 export function modelOf(parts: readonly number[]): Model | undefined {
-    return opened.value && partsOf(opened.value)?.of(parts);
+    return whole.value && partsOf(whole.value)?.of(parts);
 }
 
 /** The active function, the root of views; [`WHOLE`] for the program. */
@@ -130,6 +139,28 @@ export function activate(f: number) {
         path.value = [];
         file.value = -1;
         cause.value = -1;
+    });
+}
+
+/** Has functions apart by their callers and levels of recursion, or all of one together. What is active stays as far as it is there. */
+export async function tellContexts(apart: boolean) {
+    const report = opened.value;
+    if (!report?.knowsContexts || apart === contextsApart.value) { return; }
+    const { pack } = report;
+    const kind = apart ? "c" : "";
+    await pack.load(...Model.first(pack, "c"));
+    const next = report.with(kind) ?? report;
+    const [[column]] = event.value.terms;
+    await pack.load(`${apart ? "c." : ""}fn.incl.${column}`);
+    const cost = next.side.now(`fn.incl.${column}`);
+    const there = (f: number) => next.sides.some((side) => side.now("fn.flags")[f] !== 0 || side.now("fn.calls")[f] > 0);
+    const same = (f: number) => (f === WHOLE ? f : next.counterpart(f, cost, there));
+    batch(() => {
+        contextsApart.value = apart;
+        const f = same(active.value);
+        const other = same(selected.value);
+        activate(f);
+        selected.value = other;
     });
 }
 
@@ -265,7 +296,7 @@ function shown(): url.Shown {
         why: cause.value >= 0 ? String(cause.value) : "",
         part: partText(),
         num: numbering.value === "percent" ? "" : numbering.value,
-        own: inlinedApart.value ? "inlined" : "",
+        own: [...(contextsApart.value ? ["contexts"] : []), ...(inlinedApart.value ? ["inlined"] : [])].join(),
     };
 }
 
@@ -288,7 +319,8 @@ function restore(hash: string) {
         }
         const eventOf = (name: string) => events.value.findIndex((event) => event.name === name);
         eventAt.value = wanted.e && eventOf(wanted.e) >= 0 ? eventOf(wanted.e) : model().pack.head.primary;
-        inlinedApart.value = wanted.own === "inlined";
+        inlinedApart.value = wanted.own.split(",").includes("inlined");
+        contextsApart.value = wanted.own.split(",").includes("contexts") && knowsContexts.value;
         secondName.value = wanted.e2;
         panes.value = wanted.p;
         query.value = wanted.q;
@@ -318,9 +350,11 @@ export function permalink(): string {
 async function prepared(report: Model) {
     const { head } = report.pack;
     const { part, own } = url.decode(location.hash);
-    if (own && report.knowsInlined) { await report.pack.load(...Model.inlinedFirst(report.pack)); }
+    const kind = own.includes("contexts") && report.knowsContexts ? "c" : "";
+    if (kind) { await report.pack.load(...Model.first(report.pack, kind)); }
+    if (own.includes("inlined") && report.with(kind)?.knowsInlined) { await report.pack.load(...Model.first(report.pack, `${kind}i`)); }
     const some = part || head.separate;
-    if (some && head.parts.length > 0) { await report.pack.load(...needed(report.pack)); }
+    if (some && head.parts.length > 0) { await report.pack.load(...needed(report.pack).map((name) => (kind ? `${kind}.${name}` : name))); }
 }
 
 /** Shows a newer report of the same thing; what is seen, by names, stays. */

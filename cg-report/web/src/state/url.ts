@@ -25,7 +25,7 @@ export interface Shown {
     part: string;
     /** How numbers are shown. */
     num: string;
-    /** What are functions of their own: `inlined` ones, or nothing. */
+    /** What are functions of their own: those of each of their `contexts`, `inlined` ones, both, or nothing. */
     own: string;
 }
 

@@ -5,8 +5,8 @@ import { Component, type ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { compact, digits } from "../data/format.ts";
 import { exactTotal } from "../state/events.ts";
-import { activate, active, addFormula, canTakeApart, choose, chosen, comparison, dialog, event, eventAt, events, formulas, hottest, inlinedApart, isDiff, model, nextEvent,
-    look, note, numbering, panes, permalink, query, ratios, removeFormula, secondName, short, show, theme, total, baseTotal, WHOLE } from "../state/store.ts";
+import { activate, active, addFormula, canTakeApart, choose, chosen, comparison, contextsApart, dialog, event, eventAt, events, formulas, hottest, inlinedApart, isDiff, knowsContexts, model, nextEvent,
+    look, note, numbering, panes, permalink, query, ratios, removeFormula, secondName, short, show, tellContexts, theme, total, baseTotal, WHOLE } from "../state/store.ts";
 import { Functions } from "../views/functions.tsx";
 import { Groups } from "../views/groups.tsx";
 import { VIEWS } from "../views/index.ts";
@@ -85,6 +85,8 @@ function Bar() {
                 options={[["percent", "%", "Shares of the program"],
                     ["parent", "%\u2191", "Shares of what contains it (r): of the active function, of the cell or group above"],
                     ["absolute", "123", "All digits"], ["percall", "/n", "Cost per call"]]} />
+            {knowsContexts.value && <span class="choice contexts-switch"><span aria-hidden="true">Contexts</span><Segments label="Contexts of functions" value={contextsApart.value ? "apart" : "merged"} onChange={(value) => void tellContexts(value === "apart")}
+                options={[["merged", "merged", "Each function once, whoever called it and at whatever level of recursion (o)"], ["apart", "apart", "Functions apart by their callers and levels of recursion, as the run recorded them (o)"]]} /></span>}
             {canTakeApart.value && <span class="choice inlined-switch"><span aria-hidden="true">Inlined</span><Segments label="Inlined functions" value={inlinedApart.value ? "own" : "callers"} onChange={(value) => { inlinedApart.value = value === "own"; }}
                 options={[["callers", "in callers", "Inlined functions in their callers, as the code is (i)"], ["own", "own", "Inlined functions of their own (i): exact self costs; how often they were called is not known"]]} /></span>}
             <button type="button" class="quiet" aria-pressed={short.value} title="Shorten templates and generics" onClick={() => { short.value = !short.value; }}>{"<\u2026>"}</button>
@@ -204,7 +206,7 @@ function Help() {
     const keys: [string, string][] = [
         ["/", "search"], ["j k \u2191 \u2193", "next and previous row"], ["Enter", "make active: the root of all views"],
         ["Backspace, Alt+\u2190", "back"], ["h", "the whole program"], ["u", "hottest caller"], ["d", "hottest callee"], ["1 \u2026 9", "view of the upper pane (with Shift: of the lower one)"],
-        ["e E", "next and previous event"], ["r", "shares of the program, or of what contains it"], ["i", "inlined functions in their callers, or of their own"], ["x", "swap base and new"], ["+ \u2212 0", "zoom in pictures"], ["arrows", "walk in flame graph, treemap, call graph"],
+        ["e E", "next and previous event"], ["r", "shares of the program, or of what contains it"], ["i", "inlined functions in their callers, or of their own"], ["o", "contexts of functions merged, or apart"], ["x", "swap base and new"], ["+ \u2212 0", "zoom in pictures"], ["arrows", "walk in flame graph, treemap, call graph"],
         ["Enter in a flame graph", "zoom into the path (Esc: out; Shift+Enter: make active)"], ["Ctrl+wheel, drag", "zoom and move pictures"],
         ["c", "copy a link to what is seen"], ["t", "theme"], ["?", "this page"],
     ];
@@ -295,6 +297,7 @@ function keys(key: KeyboardEvent) {
         c: () => void link(),
         t: switchTheme,
         i: () => { if (canTakeApart.value) { inlinedApart.value = !inlinedApart.value; } },
+        o: () => void tellContexts(!contextsApart.value),
         r: () => { numbering.value = numbering.value === "parent" ? "percent" : "parent"; },
     };
     const act = acts[key.key];

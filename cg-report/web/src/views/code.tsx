@@ -60,7 +60,7 @@ export function Code() {
     const best = known.includes(home) ? home : known[0] ?? home;
     const file = chosenFile.value >= 0 && (known.includes(chosenFile.value) || chosenFile.value === home) ? chosenFile.value : best;
     if (file < 0 || file === undefined) { return <Empty title="No costs in this function"><p>It is only known from calls: no instruction of it was counted.</p></Empty>; }
-    const machine = f !== WHOLE && report.pack.head.sides[side.at].addresses && !report.apart;
+    const machine = f !== WHOLE && report.pack.head.sides[side.at].addresses && !report.inlinedApart;
     const shown = machine ? listing.value : "source";
     return (
         <div class="view">
@@ -170,11 +170,12 @@ function Source({ files, file }: { files: [number, number][]; file: number }) {
                         );
                     }
                     if (item.kind === "call") {
+                        const within = side.within(item.call.f, item.call.callee);
                         return (
                             <div class="line call">
-                                <span class="number" role="cell" title={digits(item.call.cost)}>{about.value}{cost(item.call.cost, share)}</span>
+                                <span class="number" role="cell" title={digits(item.call.cost)}>{within ? "\u21bb" : <>{about.value}{cost(item.call.cost, share)}</>}</span>
                                 {second.value && <span />}{compared && <span />}{arrows.length > 0 && <span />}<span />
-                                <span class="text" role="cell"><span aria-hidden="true">{"\u25b8"}</span> <Link f={item.call.callee} /> <span class="muted">{digits(item.call.count)}{"\u00d7"}, {about.value}{percent(item.call.cost, callees && f !== WHOLE ? callees[f] : wholeCost)} % inclusive</span></span>
+                                <span class="text" role="cell"><span aria-hidden="true">{"\u25b8"}</span> <Link f={item.call.callee} /> <span class="muted">{digits(item.call.count)}{"\u00d7"}{within ? ", within a cycle" : <>, {about.value}{percent(item.call.cost, callees && f !== WHOLE ? callees[f] : wholeCost)} % inclusive</>}</span></span>
                             </div>
                         );
                     }

@@ -273,7 +273,7 @@ function Picture({ around, laid }: { around: Neighbourhood; laid: Laid }) {
                                 <path d={curve(points)} marker-end="url(#tip)" style={{ strokeWidth: `${arc.back ? 1 : 1 + 5 * (arc.cost[0] / largest)}px` }} />
                                 {middle && (
                                     <text x={middle.x} y={middle.y + 4}>
-                                        {arc.back ? `\u21bb ${compact(calls)}\u00d7` : `${arc.exact ? "" : "\u2248\u2009"}${percent(arc.cost[0], whole)} %${Number.isNaN(calls) ? "" : calls === 0 && report.apart ? " \u00b7 inlined" : ` \u00b7 ${compact(calls)}\u00d7`}`}
+                                        {arc.back ? `\u21bb ${compact(calls)}\u00d7` : `${arc.exact ? "" : "\u2248\u2009"}${percent(arc.cost[0], whole)} %${Number.isNaN(calls) ? "" : calls === 0 && report.inlinedApart ? " \u00b7 inlined" : ` \u00b7 ${compact(calls)}\u00d7`}`}
                                     </text>
                                 )}
                             </g>

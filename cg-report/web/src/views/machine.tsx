@@ -63,9 +63,10 @@ export function Machine() {
     if (!lines) { return <Loading />; }
     const whole = comparison.value === "base" ? baseTotal.value : total.value;
     const own = Math.max(self(report.side)?.[f] ?? 0, 1);
-    const share = shareOf(whole, inclusive(comparison.value === "base" && report.base ? report.base : report.side)?.[f] ?? whole);
     const most = Math.max(...lines.map((line) => line.cost), 1);
     const state = report.pack.head.objects.find((known) => known.object === report.objectOf[f])?.state;
+    const all = inclusive(comparison.value === "base" && report.base ? report.base : report.side)?.[f] ?? whole;
+    const share = shareOf(whole, all);
     const texts = lines.some((line) => line.text);
     return (
         <div class="view">
@@ -102,10 +103,11 @@ export function Machine() {
                             );
                         }
                         if (item.kind === "call") {
+                            const within = (comparison.value === "base" && report.base ? report.base : report.side).within(f, item.call.callee);
                             return (
                                 <div class="line call">
-                                    <span class="number" role="cell">{about.value}{cost(item.call.cost, share)}</span>{second.value && <span />}<span /><span />
-                                    <span class="text" role="cell">{"\u25b8 "}<Link f={item.call.callee} /> <span class="muted">{digits(item.call.count)}{"\u00d7"}, {about.value}{percent(item.call.cost, share)} % inclusive</span></span>
+                                    <span class="number" role="cell">{within ? "\u21bb" : <>{about.value}{cost(item.call.cost, share)}</>}</span>{second.value && <span />}<span /><span />
+                                    <span class="text" role="cell">{"\u25b8 "}<Link f={item.call.callee} /> <span class="muted">{digits(item.call.count)}{"\u00d7"}{within ? ", within a cycle" : <>, {about.value}{percent(item.call.cost, all)} % inclusive</>}</span></span>
                                 </div>
                             );
                         }

@@ -51,7 +51,7 @@ for (const [fixture, file] of [["rust", "rust.cg.xz"], ["cpp", "cpp.cg.xz"], ["c
             if (entry.function === null || entry.function === undefined) { continue; }
             known.set(entry.function, [...(known.get(entry.function) ?? []), entry.inclusive[0]]);
         }
-        const page = await open(context, fixture);
+        const page = await open(context, fixture, "#v=1&own=contexts");
         await page.getByRole("button", { name: "123" }).click();
         await page.getByTitle("Shorten templates and generics").click();
         await settled(page);
@@ -278,7 +278,7 @@ test("rates of cache misses are those of callgrind_annotate's counts", async () 
     const told = JSON.parse(execFileSync(process.env.CALLGRIND_ANNOTATE,
         ["--json", "--auto=no", "--inclusive=yes", "--threshold=100", resolve(data, "cpp.cg.xz")], { maxBuffer: 1 << 28 }));
     const at = (name) => told.events.findIndex((event) => (event.name ?? event) === name);
-    const page = await open(context, "cpp", "#v=1&p=cache,flame");
+    const page = await open(context, "cpp", "#v=1&p=cache,flame&own=contexts");
     await page.locator("#pane-0").getByRole("button", { name: "Inclusive" }).click();
     await page.getByTitle("Shorten templates and generics").click();
     await settled(page);
