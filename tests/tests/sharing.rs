@@ -276,6 +276,9 @@ int main(void) {
 }
 ";
 
+/// A thread, and the bytes that it has written.
+type Written = (u64, Vec<(u64, u64)>);
+
 /// Threads that use the same bytes again tell so where another thread has begun since, and where another block lies there.
 #[test]
 fn bytes_are_told_again_where_that_says_more() {
@@ -287,7 +290,7 @@ fn bytes_are_told_again_where_that_says_more() {
             let line = AGAIN.lines().position(|line| line.contains(what)).expect("a block");
             format!("heap@shares.c:{}", HEAD.lines().count() + 1 + line)
         };
-        let uses = |name: &str| -> Vec<(Which, Vec<(u64, Vec<(u64, u64)>)>)> {
+        let uses = |name: &str| -> Vec<(Which, Vec<Written>)> {
             let threads = |row: &Shared| row.uses.iter().map(|u| (u.thread, u.written.clone())).collect();
             of.rows(name).into_iter().map(|row| (row.which, threads(row))).collect()
         };
