@@ -19,7 +19,8 @@ use cg_sim::{Beyond, Geometries, LastLevel, Levels};
 use grind_trace::every::Told;
 use grind_trace::operands;
 use grind_trace::{
-    CONTEXT_SITE, Done, PAGE_MISSED, PAGE_WORDS, Sink, Site, SiteKind, SpaceId, Special, Target, object_words,
+    BYTES_USED, BYTES_WORDS, CONTEXT_SITE, Done, PAGE_MISSED, PAGE_WORDS, Sink, Site, SiteKind, SpaceId, Special,
+    Target, object_words,
 };
 use grind_types::addr::GuestAddr;
 use grind_types::fault;
@@ -27,6 +28,7 @@ use grind_types::own_memory;
 use grind_types::{Module, Pid, Query, Tid};
 
 use crate::counts::EventCounts;
+use grind_objects::sharing::told::{self, Shared};
 use grind_objects::{self as objects, Images, Miss, Objects, Reader, distances, sharing};
 
 /// What was found of one instruction: misses, mispredictions, and accesses that only the trace knows.
@@ -109,6 +111,13 @@ struct Sites {
     images: Images,
 }
 
+impl Sites {
+    /// What records of shared lines are of.
+    fn of(&self) -> told::Sites<'_> {
+        told::Sites { all: &self.all, specials: &self.specials, images: &self.images }
+    }
+}
+
 /// First- and last-level misses of a site (mispredictions: the first).
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally([u64; 2]);
@@ -170,6 +179,8 @@ struct Process {
     by_object: bool,
     /// If calls of allocators are counted.
     allocations: Option<Allocations>,
+    /// What threads share.
+    shared: Shared,
     /// What there is instead if every access is told.
     every: Option<Box<every::Every>>,
     /// What there is instead once a thread has left context 0. What was found before belongs to it.
@@ -220,8 +231,10 @@ pub struct Simulator {
     by_object: bool,
     /// Every access is told, for this.
     distances: Option<distances::Wanted>,
-    /// The same for lines that threads share, of so many bytes.
-    sharing: Option<u32>,
+    /// Lines that threads share are found.
+    sharing: Option<sharing::Wanted>,
+    /// That takes every access.
+    sharing_of_every: bool,
 }
 
 impl Simulator {
@@ -245,6 +258,7 @@ impl Simulator {
             by_object: false,
             distances: None,
             sharing: None,
+            sharing_of_every: false,
         };
         (simulator, findings)
     }
@@ -277,13 +291,14 @@ impl Simulator {
         self.distances = wanted;
     }
 
-    /// Every access, and when threads begin, is told: finds which lines of so many bytes they share.
-    pub fn find_sharing(&mut self, line: Option<u32>) {
-        self.sharing = line;
+    /// It is told when threads begin: finds which lines they share, from every access, or from those that use other bytes than their thread
+    /// is known to have used.
+    pub fn find_sharing(&mut self, wanted: Option<sharing::Wanted>, of_every: bool) {
+        (self.sharing, self.sharing_of_every) = (wanted, of_every && wanted.is_some());
     }
 
     fn hears_all(&self) -> bool {
-        self.distances.is_some() || self.sharing.is_some() || self.tlbs_of_every
+        self.distances.is_some() || self.sharing_of_every || self.tlbs_of_every
     }
 
     /// Forked processes have nothing of what was found before they were created.
@@ -334,9 +349,10 @@ impl Sink for Simulator {
         let line = self.geometries.as_ref().filter(|_| self.streams).map(|g| g.d1.line());
         let of = || line.map_or_else(Objects::default, |line| Objects::with_streams(line.into()));
         let mut objects = self.images.is_some().then(|| Box::new(of()));
-        let sharing = self.sharing.map(|line| sharing::Sharing::new(line, Tid::main_of(pid)));
+        let sharing = self.sharing.map(|wanted| sharing::Sharing::new(wanted, Tid::main_of(pid)));
         objects.iter_mut().filter(|_| sharing.is_some()).for_each(|objects| objects.watch());
         let all = self.hears_all();
+        let most = self.geometries.as_ref().map_or(u32::MAX, Geometries::min_line).min(u32::from(u16::MAX)) as u16;
         self.processes.insert(
             pid,
             Process {
@@ -353,7 +369,8 @@ impl Sink for Simulator {
                 tlbs: self.tlbs,
                 rare: HashMap::new(),
                 seen: HashSet::new(),
-                every: all.then(|| Box::new(every::Every::new(self.distances, sharing, self.geometries, self.tlbs))),
+                shared: Shared::new(sharing, most),
+                every: all.then(|| Box::new(every::Every::new(self.distances, self.geometries, self.tlbs))),
                 contexts: None,
             },
         );
@@ -363,7 +380,7 @@ impl Sink for Simulator {
         if let Some(reader) = &mut self.images {
             self.spaces.entry(space).or_default().images = reader.of(modules);
             let of_space = self.processes.values_mut().filter(|p| p.space == space);
-            of_space.filter_map(|p| p.every.as_mut()).for_each(|every| every.mapped());
+            of_space.for_each(|p| p.shared.mapped());
         }
     }
 
@@ -393,6 +410,7 @@ impl Sink for Simulator {
             levels.forked(tid.0, first.0);
         }
         copy.every.iter_mut().for_each(|every| every.forked(tid, first));
+        copy.shared.forked(tid, first);
         if self.anew {
             copy.tallies.fill(Tally::default());
             copy.second.fill(0);
@@ -402,6 +420,7 @@ impl Sink for Simulator {
             copy.contexts.iter_mut().for_each(|contexts| contexts.forget());
             copy.objects.iter_mut().for_each(|objects| objects.forget());
             copy.every.iter_mut().for_each(|every| every.forget());
+            copy.shared.forget();
         }
         self.processes.insert(child, copy);
     }
@@ -412,6 +431,7 @@ impl Sink for Simulator {
         let Some(sites) = self.spaces.get(&p.space) else { return };
         p.tallies.resize(sites.hot.len(), Tally::default());
         p.objects.iter_mut().for_each(|objects| objects.thread(tid));
+        p.shared.runs(tid);
         if p.every.is_some() {
             return every::records(p, sites, tid, words);
         }
@@ -449,8 +469,7 @@ impl Sink for Simulator {
     }
 
     fn thread_born(&mut self, pid: Pid, tid: Tid) {
-        let every = self.processes.get_mut(&pid).and_then(|p| p.every.as_mut());
-        every.into_iter().for_each(|every| every.thread_born(tid));
+        self.processes.get_mut(&pid).into_iter().for_each(|p| p.shared.thread_born(tid));
     }
 
     fn thread_ended(&mut self, pid: Pid, tid: Tid) {
@@ -459,6 +478,7 @@ impl Sink for Simulator {
             p.buffers.remove(&tid);
             p.objects.iter_mut().for_each(|objects| objects.thread_ended(tid));
             p.every.iter_mut().for_each(|every| every.thread_ended(tid));
+            p.shared.thread_ended(tid);
             if let Some(contexts) = &mut p.contexts {
                 contexts.thread_ended(tid);
             }
@@ -476,14 +496,12 @@ impl Sink for Simulator {
     }
 
     fn process_ended(&mut self, pid: Pid) {
-        let Some(p) = self.processes.remove(&pid) else { return };
+        let Some(mut p) = self.processes.remove(&pid) else { return };
         let Some(sites) = self.spaces.get(&p.space) else { return };
         let mut found = p.found(sites);
         found.objects = p.objects.filter(|_| self.by_object).map(|objects| objects.found()).unwrap_or_default();
-        if let Some(mut every) = p.every {
-            found.distances = every.found(&sites.all);
-            found.sharing = every.shared(&sites.all);
-        }
+        found.distances = p.every.and_then(|every| every.found(&sites.all));
+        found.sharing = p.shared.found(&sites.all);
         self.findings.put(pid, found);
     }
 }
@@ -544,7 +562,13 @@ impl Process {
                     rest = self.page_missed(rest)?;
                     continue;
                 }
+                if site == BYTES_USED {
+                    let objects = self.objects.as_deref_mut().filter(|_| self.by_object);
+                    rest = self.shared.bytes_used(objects, sites.of(), rest)?;
+                    continue;
+                }
                 rest = object_record(&mut self.objects, &mut self.allocations, 0, rest)?;
+                self.shared.close(self.objects.as_deref_mut());
                 continue;
             };
             let tally = &mut self.tallies[site as usize].0;
@@ -590,6 +614,8 @@ impl Process {
                         book(addr, size, missed);
                     } else {
                         accesses(kind, record, &sites.specials, self.rare.entry(site).or_default());
+                        let objects = self.objects.as_deref_mut().filter(|_| self.by_object);
+                        self.shared.done(objects, sites.of(), site, record);
                     }
                 }
             }
@@ -636,7 +662,11 @@ fn missed_object(objects: &mut Objects, sites: &Sites, number: u32, addr: u64, s
 fn look_ahead<'a>(tallies: &[Tally], asked: &impl Ask, sites: &Sites, records: &'a [u32]) -> &'a [u32] {
     let Some((&site, operands)) = records.split_first() else { return records };
     let Some(hot) = sites.hot.get(site as usize) else {
-        let words = if site == PAGE_MISSED { Some(PAGE_WORDS) } else { object_words(site) };
+        let words = match site {
+            PAGE_MISSED => Some(PAGE_WORDS),
+            BYTES_USED => Some(BYTES_WORDS),
+            _ => object_words(site),
+        };
         return words.and_then(|words| records.get(words..)).unwrap_or_default();
     };
     own_memory::prefetch(std::ptr::from_ref(&tallies[site as usize]).addr());

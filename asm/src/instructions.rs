@@ -110,6 +110,39 @@ impl Asm {
         self.pos() - 4
     }
 
+    /// `shlx` (`left`) or `shrx to, gs:[base + offset], by`
+    pub fn gs_shift_by(&mut self, left: bool, to: Gpr, base: Gpr, offset: u32, by: Gpr) {
+        self.bytes(&[
+            0x65,
+            0xc4,
+            0x42 | (!to.0 >> 3 & 1) << 7 | (!base.0 >> 3 & 1) << 5,
+            0x80 | (!by.0 & 15) << 3 | if left { 1 } else { 3 },
+            0xf7,
+            0x80 | (to.0 & 7) << 3 | base.0 & 7,
+        ]);
+        if base.low() == Gpr::RSP.0 {
+            self.bytes(&[0x24]);
+        }
+        self.bytes(&offset.to_le_bytes());
+    }
+
+    /// `test reg, mask`, of as many bits as there must be. Where they are too many for an immediate, they are looked for in memory: returns
+    /// the offset of the distance to that, from behind it.
+    pub fn test_bits(&mut self, reg: Gpr, mask: u64) -> Option<usize> {
+        match (u8::try_from(mask), u32::try_from(mask)) {
+            (Ok(mask), _) => self.bytes(&[0x40 | reg.high(), 0xf6, 0xc0 | reg.low(), mask]),
+            (_, Ok(mask)) => {
+                self.bytes(&[0x40 | reg.high(), 0xf7, 0xc0 | reg.low()]);
+                self.bytes(&mask.to_le_bytes());
+            }
+            _ => {
+                self.bytes(&[0x48 | reg.high() << 2, 0x85, reg.low() << 3 | 5, 0, 0, 0, 0]);
+                return Some(self.pos() - 4);
+            }
+        }
+        None
+    }
+
     /// `shlx` (`left`) or `shrx to, from, by`
     pub fn shift_by(&mut self, left: bool, to: Gpr, from: Gpr, by: Gpr) {
         self.bytes(&[

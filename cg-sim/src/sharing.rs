@@ -18,7 +18,7 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use judge::{Books, Life};
-pub use judge::{Found, Row, RowUse};
+pub use judge::{Found, OfObject, Row, RowUse};
 
 /// No object: see [`Place::object`].
 pub const NO_OBJECT: u32 = u32::MAX;
@@ -199,6 +199,48 @@ impl Sharing {
                 return;
             }
             addr = addr.wrapping_add(here);
+        }
+    }
+
+    /// A thread that lives makes accesses of `touch.size` bytes each, one behind the other, so many in all: what they use is as if each of them were
+    /// told by itself, but not how often.
+    pub fn sweep(&mut self, thread: u32, touch: Touch, n: u64, mut place: impl FnMut(u64) -> Place) {
+        if self.alone() {
+            return;
+        }
+        let line_bytes = 1u64 << self.line_bits;
+        let each = u64::from(touch.size.max(1));
+        let (mut addr, mut left) = (touch.addr, n.saturating_mul(each));
+        // Bytes of the access at hand that lie behind `addr`, in another line than its first ones.
+        let mut rest = 0;
+        while left > 0 {
+            let offset = addr & (line_bytes - 1);
+            let in_line = left.min(line_bytes - offset);
+            // Of what lies there as many accesses begin there.
+            let here = if rest > 0 {
+                rest.min(in_line)
+            } else {
+                let to = self.known_to(thread, addr, &mut place) - offset;
+                in_line.min(to.div_ceil(each).saturating_mul(each))
+            };
+            self.part(thread, addr, here, touch, &mut place);
+            rest = if rest > 0 { rest - here } else { (each - here % each) % each };
+            left -= here;
+            addr = addr.wrapping_add(here);
+        }
+    }
+
+    /// Where in its line ends what lies at an address.
+    fn known_to(&mut self, thread: u32, addr: u64, place: &mut impl FnMut(u64) -> Place) -> u64 {
+        let line = addr >> self.line_bits;
+        let offset = (addr & ((1 << self.line_bits) - 1)) as u8;
+        let set = (line as usize & (SETS - 1)) * WAYS;
+        let table = self.tables.get(thread as usize).and_then(Option::as_ref);
+        let known = |e: &&Recent| e.line == line && e.from <= offset && offset < e.to;
+        match table.and_then(|table| table[set..set + WAYS].iter().flatten().find(known)) {
+            Some(recent) => recent.to.into(),
+            None if self.tables.get(thread as usize).is_none() => 1 << self.line_bits,
+            None => self.look_up(thread, line, addr, offset, place).to.into(),
         }
     }
 

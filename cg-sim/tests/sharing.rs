@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use cg_sim::sharing::{NO_OBJECT, Place, RowUse, SITES, Sharing, Touch};
+use cg_sim::sharing::{NO_OBJECT, OfObject, Place, RowUse, SITES, Sharing, Touch};
 
 struct Random(u64);
 
@@ -39,7 +39,7 @@ struct Twin {
     accesses: usize,
     /// Lines by who has used them how, with sums by use; and sums by object.
     rows: BTreeMap<Shape, (u64, Vec<Sums>)>,
-    objects: BTreeMap<u32, [u64; 4]>,
+    objects: BTreeMap<u32, OfObject>,
 }
 
 /// Truly or falsely; by thread and place in order: object, bytes read, bytes written.
@@ -121,7 +121,7 @@ impl Twin {
             .filter(|used| sharers.contains(&used.thread))
             .map(|used| (used.thread, used.lies.1, used.lies.0))
             .collect();
-        let (mut shape, mut sums) = (Vec::new(), Vec::new());
+        let (mut shape, mut sums, mut there) = (Vec::new(), Vec::new(), BTreeSet::new());
         for (thread, place, object) in uses {
             let mine: Vec<&Used> =
                 log.iter().filter(|used| used.thread == thread && used.lies == (object, place)).collect();
@@ -138,8 +138,9 @@ impl Twin {
             sums.push((start as i64 - place as i64, reads, writes, sites));
             if object != NO_OBJECT {
                 let of = self.objects.entry(object).or_default();
-                of[if truly { 2 } else { 0 }] += reads;
-                of[if truly { 3 } else { 1 }] += writes;
+                of.accesses[if truly { 2 } else { 0 }] += reads;
+                of.accesses[if truly { 3 } else { 1 }] += writes;
+                of.lines[usize::from(truly)] += u64::from(there.insert(object));
             }
         }
         let row =
@@ -276,7 +277,7 @@ fn only_threads_that_meet_share() {
         found.rows.iter().flat_map(|row| &row.uses).map(|u| (u.thread, u.offset, u.read, u.written)).collect();
     assert_eq!((found.rows.len(), found.rows[0].truly, found.threads), (1, false, 4));
     assert_eq!(uses, [(second, 0, 0xff00, 0xff00), (third, 0, 0xff_0000, 0)], "and nobody writes the other line");
-    assert_eq!(found.objects[&5], [2, 1, 0, 0]);
+    assert_eq!(found.objects[&5], OfObject { lines: [1, 0], accesses: [2, 1, 0, 0] });
 }
 
 #[test]
@@ -300,4 +301,41 @@ fn a_child_shares_nothing_with_its_creators_threads() {
     let lines =
         |found: cg_sim::sharing::Found| found.rows.iter().map(|row| (row.lines, row.uses.len())).collect::<Vec<_>>();
     assert_eq!((lines(sharing.found()), lines(child.found()), lines(anew)), (vec![(1, 2)], vec![(1, 2)], vec![]));
+}
+
+/// Accesses one behind the other, told at once, beside the same told one by one, over blocks that end within lines.
+#[test]
+fn what_is_swept_over_is_what_each_access_uses() {
+    let mut shared = 0;
+    for seed in 0..300 {
+        let mut random = Random(seed);
+        let ends: Vec<u64> = (0..6).map(|_| 0x1000 + random.below(700)).collect();
+        let place = |addr: u64| {
+            let start = ends.iter().copied().filter(|end| *end <= addr).max().unwrap_or(0x1000);
+            let end = ends.iter().copied().filter(|end| *end > addr).min().unwrap_or(u64::MAX);
+            Place { object: (start % 5) as u32, start, known: start..end }
+        };
+        let mut all = [Sharing::new(64), Sharing::new(64)];
+        all.iter_mut().for_each(|one| _ = (one.begins(), one.begins()));
+        for _ in 0..12 {
+            let (thread, n) = (random.below(2) as u32, random.below(40));
+            let size = [1, 2, 4, 8][random.below(4) as usize];
+            let writes = random.below(2) == 0;
+            let touch = Touch { addr: 0x1000 + random.below(500), size, reads: !writes, writes, site: 1 };
+            let [swept, each] = &mut all;
+            swept.sweep(thread, touch, n, place);
+            for k in 0..n {
+                each.touch(thread, Touch { addr: touch.addr + k * u64::from(size), ..touch }, place);
+            }
+        }
+        let rows = all.map(|one| {
+            let rows = one.found().rows.into_iter();
+            let shape = |u: &RowUse| (u.thread, u.object, u.offset, u.read, u.written);
+            rows.map(|row| (row.truly, row.lines, row.uses.iter().map(shape).collect()))
+                .collect::<BTreeSet<(_, _, Vec<_>)>>()
+        });
+        assert_eq!(rows[0], rows[1], "{seed}");
+        shared += rows[0].len();
+    }
+    assert!(shared > 300, "{shared}");
 }

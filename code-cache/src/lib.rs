@@ -284,7 +284,7 @@ pub struct SpaceTrace {
     /// The sink does not know the present modules.
     pub map_changed: bool,
     /// Where the miss paths of [`miss_path::all`] are, in that order; 0 for none.
-    pub miss_paths: [CacheAddr; 4],
+    pub miss_paths: [CacheAddr; 5],
     /// Offset of their end in the first chunk.
     pub(crate) miss_paths_end: u64,
     /// Since when calls are told that will be followed once that pays.
@@ -628,6 +628,12 @@ impl CodeCache {
             );
             if settings.keeps_uses() {
                 parts.push((layout::DATA_USES, ways));
+            }
+            if settings.keeps_bytes() {
+                parts.push((
+                    layout::BYTES,
+                    layout::BYTES_TAGS - layout::BYTES + layout::DATA_ENTRY * layout::DATA_ENTRIES,
+                ));
             }
             if settings.tlbs.is_some() {
                 parts.push((layout::DATA_PAGES, layout::CODE_OWNERS + 16 * layout::MOST_OWNED - layout::DATA_PAGES));

@@ -12,6 +12,7 @@ use grind_layout as layout;
 use grind_layout::registers::Gpr;
 
 use super::Emitter;
+use super::bytes::{Used, bytes};
 use super::miss_path::described_members;
 use crate::miss_path::FetchCode;
 use crate::miss_path::MissPathCode;
@@ -37,8 +38,17 @@ pub(super) enum Cold {
     Fetch { from: usize, back: usize, lines: Lines, site: u32, at: Option<u64> },
     /// A conditional branch that was mispredicted; `free` may be changed, flags may not.
     Mispredicted { from: usize, back: usize, site: u32, free: Gpr },
-    /// A group of accesses of which the first or the last line is not known to the table. The registers and flags may be changed.
-    MissPath { from: [usize; 2], back: usize, place: Place, offset: i64, regs: [Gpr; 2], words: Vec<u32> },
+    /// A group of accesses of which the first or the last line is not known to the table, or which is to be told by what it has `used`. The
+    /// registers and flags may be changed.
+    MissPath {
+        from: Vec<usize>,
+        back: usize,
+        place: Place,
+        offset: i64,
+        regs: [Gpr; 2],
+        words: Vec<u32>,
+        used: Option<Used>,
+    },
     /// A group of accesses that is not settled.
     Accesses { from: usize, back: usize, cache: FirstLevel, group: Unsettled },
 }
@@ -57,6 +67,8 @@ pub(super) struct Unsettled {
     /// Flags are to be kept.
     pub(super) live: bool,
     pub(super) words: Vec<u32>,
+    /// Which bytes it uses, if that is told. (Flags are not to be kept then.)
+    pub(super) used: Option<Used>,
 }
 
 impl Emitter<'_> {
@@ -87,22 +99,32 @@ impl Emitter<'_> {
                     c.record_site(free, site);
                     c.jmp_back(back);
                 }
-                Cold::MissPath { from, back, place, offset, regs: [a, b], words } => {
+                Cold::MissPath { from, back, place, offset, regs: [a, b], words, used } => {
                     from.into_iter().for_each(|field| c.patch_here(field));
                     let back = c.base + back as u64;
                     let field = self.miss_path(&place, offset, a, b, &words);
-                    self.out.code.patch_rel32(field, back);
+                    match used {
+                        None => self.out.code.patch_rel32(field, back),
+                        Some(used) => {
+                            self.out.code.patch_here(field);
+                            self.tell_bytes(used, [a, b], back);
+                        }
+                    }
                 }
-                Cold::Accesses { from, back, cache, group } => {
+                Cold::Accesses { from, back, cache, mut group } => {
                     c.patch_here(from);
                     let back = c.base + back as u64;
-                    let Unsettled { b, live, .. } = group;
+                    let used = group.used.take();
+                    let Unsettled { a, b, live, .. } = group;
                     if live {
                         self.save_flags(b);
                     }
                     let settled = self.settle(group, cache);
                     let c = &mut self.out.code;
-                    if live {
+                    if let Some(used) = used {
+                        settled.into_iter().for_each(|field| c.patch_here(field));
+                        self.tell_bytes(used, [a, b], back);
+                    } else if live {
                         settled.into_iter().for_each(|field| c.patch_here(field));
                         self.restore_flags(b);
                         let c = &mut self.out.code;
@@ -124,7 +146,7 @@ impl Emitter<'_> {
     /// Settles a group if it lies in two lines that the table knows; else it takes the miss path. Returns the fields of jumps to where
     /// it goes on.
     fn settle(&mut self, group: Unsettled, cache: FirstLevel) -> Vec<usize> {
-        let Unsettled { place, offset, span, a, b, live, words } = group;
+        let Unsettled { place, offset, span, a, b, live, words, used: _ } = group;
         let mut miss_path = Vec::new();
         let mut settled = Vec::new();
         let several = described_members(&words).count() > 1;
@@ -252,9 +274,4 @@ impl Emitter<'_> {
         let settled = vec![self.out.code.jmp_away()];
         (miss_path, settled)
     }
-}
-
-/// So many bytes, a bit each, from bit 0 on.
-pub(super) fn bytes(size: u16) -> u64 {
-    u64::MAX >> (64 - size.clamp(1, 64))
 }

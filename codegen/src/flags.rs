@@ -28,6 +28,7 @@ impl Emitter<'_> {
         let (rax, rcx) = (free(Gpr::RAX), free(Gpr::RCX));
         let used = registers.used & !registers.dead;
         let spares = self.tracer.extract
+            && !self.tracer.settings.keeps_bytes()
             && used >> Gpr::RCX.0 & 1 == 0
             && !but.contains(&Gpr::RCX)
             && groups().all(|g| matches!(g.members[0].access.place, Place::At(_)));

@@ -115,6 +115,8 @@ pub struct MissPathAsm<W> {
     pub touched: Vec<Touched>,
     /// How lines are used is kept.
     pub uses: bool,
+    /// Which bytes of lines are used is told.
+    pub bytes: bool,
     /// What is to be recorded of the last access's lines, if it is.
     pub replaced: Vec<LineReplaced>,
     /// The TLB beside it, if there is one.
@@ -136,13 +138,19 @@ impl<W: Words> MissPathAsm<W> {
     /// One of a cache with this state.
     pub fn new(words: W, cache: FirstLevel, uses: bool) -> Self {
         let (touched, replaced, page_misses) = (Vec::new(), Vec::new(), Vec::new());
-        Self { words, cache, touched, uses, replaced, tlb: None, page_misses }
+        Self { words, cache, touched, uses, bytes: false, replaced, tlb: None, page_misses }
     }
 
     /// With a TLB beside it.
     #[must_use]
     pub fn with_tlb(self, tlb: Option<FirstTlb>) -> Self {
         Self { tlb, ..self }
+    }
+
+    /// Where it is told which bytes of lines are used, or not.
+    #[must_use]
+    pub fn telling(self, bytes: bool) -> Self {
+        Self { bytes, ..self }
     }
 
     /// See [`entry_of`].
@@ -236,6 +244,12 @@ impl<W: Words> MissPathAsm<W> {
         self.words.set(layout::DATA_WHERE + way, from_nowhere(entry));
         self.words.set(layout::DATA_TIMES + entry, time);
         self.words.set(layout::DATA_TAGS + entry, line.wrapping_neg());
+        if self.bytes && self.words.get(layout::BYTES_TAGS + entry) != line.wrapping_neg() {
+            self.words.set(layout::BYTES_TAGS + entry, line.wrapping_neg());
+            let unknown = self.words.get(u64::from(SlotWord::BytesUnknown.at()));
+            self.words.set(layout::UNREAD + entry, unknown);
+            self.words.set(layout::UNWRITTEN + entry, unknown);
+        }
         if self.uses {
             self.words.set(layout::DATA_PLACES + entry, way | self.words.get(layout::DATA_PLACES + entry) & !PLACE);
         }

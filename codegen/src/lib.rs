@@ -9,6 +9,7 @@ mod allocators;
 #[cfg(test)]
 mod bounds;
 pub mod bridge;
+mod bytes;
 mod calls;
 mod cold;
 mod contexts;

@@ -14,6 +14,7 @@
 //! [`layout::NOTHING`], or a line that belongs to another entry. A line and its time are in its entry as long as that shows it,
 //! and else in its way's own words; the way says which.
 
+mod bytes;
 mod fetch;
 mod groups;
 mod pages;
@@ -33,6 +34,8 @@ use crate::stack::StackCode;
 
 use super::stack;
 
+pub(super) use bytes::bytes_words;
+pub(crate) use bytes::emit_bytes_path;
 pub(super) use fetch::FetchCode;
 pub(crate) use fetch::emit_fetch_miss_path;
 use pages::Buffer;
@@ -102,6 +105,9 @@ pub(super) trait MissPathCode {
     /// Has accesses taken along the miss path that these words describe, from address `a` on, which is changed. Returns the field of a jump to where
     /// that goes on.
     fn miss_path_of_accesses(&mut self, a: Gpr, words: &[u32]) -> usize;
+    /// Has told which bytes of lines accesses use, from address `a` on, which is changed; `words` are those of [`bytes_words`]. Returns the field
+    /// of a jump to where that goes on.
+    fn bytes_told(&mut self, a: Gpr, words: &[u32]) -> usize;
     /// Has a single access to two lines taken along the miss path that these words describe, of which the first line has been settled; the second
     /// one's address, negated, is in `a`, its entry in `b`. Both are changed. Returns the field of a jump to where that goes
     /// on.
@@ -110,20 +116,11 @@ pub(super) trait MissPathCode {
 
 impl MissPathCode for Asm {
     fn miss_path_of_accesses(&mut self, a: Gpr, words: &[u32]) -> usize {
-        // The words are read so many bytes on, perhaps while the processor checks alignment.
-        let ahead = if a == RAX { 23 } else { 25 };
-        self.nop(((self.here() + ahead).wrapping_neg() & 3) as usize);
-        let begin = self.here();
-        if a != RAX {
-            self.exchange_rax(a);
-        }
-        self.enter_miss_path_stack();
-        self.call_miss_path(SlotWord::AccessMissPath);
-        self.exchange_rax(a);
-        let field = self.jmp_away();
-        debug_assert_eq!(self.here() - begin, ahead);
-        self.words(words);
-        field
+        described(self, a, SlotWord::AccessMissPath, words)
+    }
+
+    fn bytes_told(&mut self, a: Gpr, words: &[u32]) -> usize {
+        described(self, a, SlotWord::BytesPath, words)
     }
 
     fn miss_path_of_second(&mut self, a: Gpr, b: Gpr, words: &[u32]) -> usize {
@@ -149,12 +146,31 @@ impl MissPathCode for Asm {
     }
 }
 
+/// Calls the routine whose address is in a slot word for accesses from `a` on that `words` describe.
+fn described(c: &mut Asm, a: Gpr, path: SlotWord, words: &[u32]) -> usize {
+    // The words are read so many bytes on, perhaps while the processor checks alignment.
+    let far = if path == SlotWord::BytesPath { 3 } else { 0 };
+    let ahead = far + if a == RAX { 23 } else { 25 };
+    c.nop(((c.here() + ahead).wrapping_neg() & 3) as usize);
+    let begin = c.here();
+    if a != RAX {
+        c.exchange_rax(a);
+    }
+    c.enter_miss_path_stack();
+    c.call_miss_path(path);
+    c.exchange_rax(a);
+    let field = c.jmp_away();
+    debug_assert_eq!(c.here() - begin, ahead);
+    c.words(words);
+    field
+}
+
 /// What emits a miss path, if these settings need it.
 pub(crate) type Emit = Option<Box<dyn Fn(&mut Asm)>>;
 
-/// The miss paths: of accesses, of fetches, of the stack by frames, of second lines. `frames`: frames are told.
-pub fn all(settings: &TraceSettings, frames: bool) -> [Emit; 4] {
-    let (uses, tlbs) = (settings.keeps_uses(), settings.tlbs);
+/// The miss paths: of accesses, of fetches, of the stack by frames, of second lines; and what tells of bytes. `frames`: frames are told.
+pub fn all(settings: &TraceSettings, frames: bool) -> [Emit; 5] {
+    let (uses, bytes, tlbs) = (settings.keeps_uses(), settings.keeps_bytes(), settings.tlbs);
     let second = settings.accesses.filter(|_| !uses && tlbs.is_none());
     if let (Some(tlbs), Some(data), Some(code)) = (tlbs, settings.accesses, settings.fetches) {
         let (of_data, of_code) = (
@@ -166,13 +182,15 @@ pub fn all(settings: &TraceSettings, frames: bool) -> [Emit; 4] {
             Some(boxed(move |c| fetch::emit_fetch_miss_path_with_pages(c, of_code))),
             None,
             None,
+            None,
         ];
     }
     [
-        settings.accesses.map(|cache| boxed(move |c| emit_access_miss_path(c, cache, uses, frames))),
+        settings.accesses.map(|cache| boxed(move |c| emit_access_miss_path(c, cache, uses, bytes, frames))),
         settings.fetches.map(|cache| boxed(move |c| emit_fetch_miss_path(c, cache, uses, frames))),
         frames.then(|| boxed(stack::emit_stack_miss_path)),
-        second.map(|cache| boxed(move |c| emit_second_miss_path(c, cache, frames))),
+        second.map(|cache| boxed(move |c| emit_second_miss_path(c, cache, bytes, frames))),
+        bytes.then(|| boxed(emit_bytes_path)),
     ]
 }
 
@@ -202,7 +220,7 @@ const UNROLLED: u32 = 16;
 
 /// The miss path of a group of accesses, whose lowest address is in rax. Changes rax and the flags. `uses`: it
 /// keeps how lines are used, and records it where one has to go. `frames`: frames are told.
-pub(crate) fn emit_access_miss_path(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
+pub(crate) fn emit_access_miss_path(c: &mut Asm, cache: FirstLevel, uses: bool, bytes: bool, frames: bool) {
     c.store_gs(SlotWord::MissPathAddress.at(), RAX);
     if uses {
         save(c, ALL);
@@ -219,14 +237,14 @@ pub(crate) fn emit_access_miss_path(c: &mut Asm, cache: FirstLevel, uses: bool, 
     c.op_reg(0x31, RDX, RAX); // the bits that differ between the first byte's address and the last one's
     c.and_imm(RDX, line);
     let two_lines = c.jcc_away(NE);
-    miss_path_of_one_line(c, cache, frames);
+    miss_path_of_one_line(c, cache, bytes, frames);
     // (In the middle of a line of the processor's cache: nearer to its beginning, it takes up to a sixth longer.)
     c.fill_with_traps(|c| c.here() % 64 == 40);
     c.patch_here(two_lines);
-    miss_path_of_two_lines(c, cache, frames);
+    miss_path_of_two_lines(c, cache, bytes, frames);
     c.patch_here(contexts);
     save(c, FEW.end..ALL.end);
-    miss_path_of_each(c, cache, MISS_PATH_DESCRIPTION, Kept::Lines, frames);
+    miss_path_of_each(c, cache, MISS_PATH_DESCRIPTION, Kept::lines(bytes), frames);
 }
 
 /// The same where TLBs are simulated, one access after the other.
@@ -243,25 +261,34 @@ enum Kept {
     Lines,
     /// How lines are used.
     Uses,
+    /// Which bytes of them are.
+    Bytes,
     /// Which pages they are of.
     Pages(Buffer),
 }
 
+impl Kept {
+    fn lines(bytes: bool) -> Self {
+        if bytes { Self::Bytes } else { Self::Lines }
+    }
+}
+
 /// Takes along the miss path a group that lies in one line: only the first access can miss, and all that is kept of the others is when the last one
 /// was. rax: its lowest address; [`FEW`] registers have been saved.
-fn miss_path_of_one_line(c: &mut Asm, cache: FirstLevel, frames: bool) {
+fn miss_path_of_one_line(c: &mut Asm, cache: FirstLevel, bytes: bool, frames: bool) {
+    let of_line = LINE.telling(bytes);
     const MORE: std::ops::Range<usize> = 2..6;
     c.and_imm(RAX, -(cache.line as i32)); // rax: the line
     let shown = look_up(c, cache, E);
     save(c, MORE);
-    let (hidden, missed) = look_for_hidden(c, cache, LINE, RSI);
+    let (hidden, missed) = look_for_hidden(c, cache, of_line, RSI);
     let mut rare = Vec::new();
-    make_room(c, cache, LINE, &mut rare);
-    replace(c, cache, LINE, RSI, [R8, RDI], &mut rare);
+    make_room(c, cache, of_line, &mut rare);
+    replace(c, cache, of_line, RSI, [R8, RDI], &mut rare);
     let used = |c: &mut Asm| {
         c.miss_path_return_address(R14);
         c.increment(CLOCK);
-        show(c, LINE, CLOCK, false);
+        show(c, of_line, CLOCK, false);
     };
     used(c);
     record_miss(c, R14, MISS_PATH_DESCRIPTION, frames);
@@ -275,7 +302,7 @@ fn miss_path_of_one_line(c: &mut Asm, cache: FirstLevel, frames: bool) {
     restore(c, FEW);
     c.miss_path_returns();
     c.patch_here(hidden);
-    find_hidden(c, cache, LINE, RSI, missed, &mut rare);
+    find_hidden(c, cache, of_line, RSI, missed, &mut rare);
     used(c);
     c.jmp_back(end);
     rarely(c, cache, rare);
@@ -284,11 +311,12 @@ fn miss_path_of_one_line(c: &mut Asm, cache: FirstLevel, frames: bool) {
 /// Takes along the miss path a group that lies in two lines, which are next to one another, so in different sets unless there is one access only.
 /// Each of them is missed once at most, by the first access to it. rax: the lowest address; rcx: where the miss path returns to;
 /// [`FEW`] registers have been saved.
-fn miss_path_of_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
+fn miss_path_of_two_lines(c: &mut Asm, cache: FirstLevel, bytes: bool, frames: bool) {
+    let of_line = LINE.telling(bytes);
     const MORE: std::ops::Range<usize> = 2..8;
     const FIRST: u64 = 1;
     const SECOND: u64 = 2;
-    let several = second_alone(c, cache, frames);
+    let several = second_alone(c, cache, bytes, frames);
     c.patch_here(several);
     save(c, MORE);
     c.and_imm(RAX, -(cache.line as i32));
@@ -298,12 +326,12 @@ fn miss_path_of_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
     let mut asides = Vec::new();
     for which in [FIRST, SECOND] {
         let shown = look_up(c, cache, E);
-        let (hidden, missed) = look_for_hidden(c, cache, LINE, RSI);
-        make_room(c, cache, LINE, &mut rare);
-        replace(c, cache, LINE, RSI, [R8, RDI], &mut rare);
+        let (hidden, missed) = look_for_hidden(c, cache, of_line, RSI);
+        make_room(c, cache, of_line, &mut rare);
+        replace(c, cache, of_line, RSI, [R8, RDI], &mut rare);
         c.alu_imm(1, RBX, which as i32); // or
         let placed = c.pos();
-        show(c, LINE, CLOCK, true);
+        show(c, of_line, CLOCK, true);
         asides.push((shown, hidden, missed, placed, c.pos()));
         if which == FIRST {
             c.lea_disp(RAX, RAX, cache.line as i32);
@@ -345,7 +373,7 @@ fn miss_path_of_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
         c.patch_here(shown);
         use_shown(c, CLOCK, settled);
         c.patch_here(hidden);
-        find_hidden(c, cache, LINE, RSI, missed, &mut rare);
+        find_hidden(c, cache, of_line, RSI, missed, &mut rare);
         c.jmp_back(placed);
     }
     rarely(c, cache, rare);
@@ -353,7 +381,7 @@ fn miss_path_of_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
 
 /// Many are single accesses whose first line the table shows, and whose second one is missed. Miss paths these; returns the field of
 /// a jump to where the others take the miss path, and goes on there if the first line is not shown.
-fn second_alone(c: &mut Asm, cache: FirstLevel, frames: bool) -> usize {
+fn second_alone(c: &mut Asm, cache: FirstLevel, bytes: bool, frames: bool) -> usize {
     c.load32(RDX, RCX, MISS_PATH_DESCRIPTION + COUNT);
     c.cmp_imm(RDX, 1);
     let several = c.jcc_away(NE);
@@ -367,7 +395,7 @@ fn second_alone(c: &mut Asm, cache: FirstLevel, frames: bool) -> usize {
     c.mov_reg(SECOND.reg, LINE.reg);
     c.negate(SECOND.reg);
     c.mov_reg(SECOND.entry, LINE.entry);
-    let end = use_second(c, cache, MISS_PATH_DESCRIPTION, ALONE, frames);
+    let end = use_second(c, cache, bytes, MISS_PATH_DESCRIPTION, ALONE, frames);
     c.patch_here(shown);
     use_shown(c, CLOCK, end);
     c.patch_here(not_shown);
@@ -379,31 +407,39 @@ fn second_alone(c: &mut Asm, cache: FirstLevel, frames: bool) -> usize {
 /// one, which is where [`SECOND`] says ([`Asm::miss_path_of_second`]): a stream that is not aligned comes to each line that way.
 /// Changes these registers and the flags. (Much depends on how soon it gets to the times of the ways: not even two such miss paths
 /// are under way in a processor at once.)
-pub(crate) fn emit_second_miss_path(c: &mut Asm, cache: FirstLevel, frames: bool) {
+pub(crate) fn emit_second_miss_path(c: &mut Asm, cache: FirstLevel, bytes: bool, frames: bool) {
     c.cmp_gs_zero(SlotWord::ContextTime.at());
     let contexts = c.jcc_away(NE);
     c.increment(CLOCK);
     save(c, FOR_SECOND);
     difference(c, SECOND);
-    use_second(c, cache, SECOND_DESCRIPTION, FOR_SECOND, frames);
+    use_second(c, cache, bytes, SECOND_DESCRIPTION, FOR_SECOND, frames);
     c.patch_here(contexts);
     // From the last byte of the first line on it uses the same lines.
     c.not(SECOND.reg);
     c.store_gs(SlotWord::MissPathAddress.at(), SECOND.reg);
     save(c, 0..USED.len());
-    miss_path_of_each(c, cache, SECOND_DESCRIPTION, Kept::Lines, frames);
+    miss_path_of_each(c, cache, SECOND_DESCRIPTION, Kept::lines(bytes), frames);
 }
 
 /// Brings in line [`SECOND`] of a single access at the time that it is, which its entry does not show (rdx is its
 /// [`difference`]), and returns. Returns where registers are restored. `saved`: which registers are saved; `described`: what
 /// describes the access, behind where the miss path returns to.
-fn use_second(c: &mut Asm, cache: FirstLevel, described: i32, saved: std::ops::Range<usize>, frames: bool) -> usize {
-    let (hidden, missed) = look_for_hidden(c, cache, SECOND, RSI);
+fn use_second(
+    c: &mut Asm,
+    cache: FirstLevel,
+    bytes: bool,
+    described: i32,
+    saved: std::ops::Range<usize>,
+    frames: bool,
+) -> usize {
+    let second = SECOND.telling(bytes);
+    let (hidden, missed) = look_for_hidden(c, cache, second, RSI);
     let mut rare = Vec::new();
-    make_room(c, cache, SECOND, &mut rare);
+    make_room(c, cache, second, &mut rare);
     // All that needs the line comes first, so that its register is free while a way is looked for. (No way that is looked at
     // has its time in this entry.)
-    show_tag(c, SECOND, SECOND.reg, CLOCK);
+    show_tag(c, second, SECOND.reg, CLOCK);
     if frames {
         c.tell_frames([RDX, RDI, RCX]);
     }
@@ -414,20 +450,20 @@ fn use_second(c: &mut Asm, cache: FirstLevel, described: i32, saved: std::ops::R
     record(c, [SECOND.reg, RDI, RDX], RCX, described);
     let chosen = if cache.groups() > 0 {
         let chosen = groups::give_up(c, cache, RSI);
-        groups::take_place(c, SECOND);
+        groups::take_place(c, second);
         Some(chosen)
     } else {
-        replace(c, cache, SECOND, RSI, [R8, RDI], &mut rare);
-        show_in_way(c, SECOND);
+        replace(c, cache, second, RSI, [R8, RDI], &mut rare);
+        show_in_way(c, second);
         None
     };
     let end = c.pos();
     restore(c, saved);
     c.miss_path_returns();
     c.patch_here(hidden);
-    find_hidden(c, cache, SECOND, RSI, missed, &mut rare);
-    show_tag(c, SECOND, SECOND.reg, CLOCK);
-    show_in_way(c, SECOND);
+    find_hidden(c, cache, second, RSI, missed, &mut rare);
+    show_tag(c, second, SECOND.reg, CLOCK);
+    show_in_way(c, second);
     c.jmp_back(end);
     rarely(c, cache, rare);
     if let Some(chosen) = chosen {
@@ -474,7 +510,7 @@ fn miss_path_of_each(c: &mut Asm, cache: FirstLevel, described: i32, kept: Kept,
         Kept::Pages(of) => Some(of),
         _ => None,
     };
-    let of_line = if of_pages.is_some() { LINE_OF_PAGE } else { LINE };
+    let of_line = if of_pages.is_some() { LINE_OF_PAGE } else { LINE.telling(matches!(kept, Kept::Bytes)) };
     let line = -(cache.line as i32);
     // rbx: what describes an access, r10: how many are left
     first_member(c, RBX, R10, described);

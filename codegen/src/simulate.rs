@@ -23,7 +23,8 @@ use grind_types::StaticEvents;
 use iced_x86::Register;
 
 use super::Emitter;
-use super::cold::{Cold, NO_LINES, Unsettled, bytes};
+use super::bytes::{Used, bytes};
+use super::cold::{Cold, NO_LINES, Unsettled};
 use super::every::{self, Stretch};
 use super::lines::lines_of;
 use super::miss_path::access_words;
@@ -326,9 +327,11 @@ impl Emitter<'_> {
         }
         let place = group.members[0].access.place;
         let words = access_words(&members, group.span);
+        let sites = members.iter().map(|member| member.0);
+        let mut used = self.tracer.settings.keeps_bytes().then(|| Used::by(group, sites));
         let both = !self.tracer.settings.keeps_uses() && !self.orders_neighbours();
         if keeping_flags.is_none() && both && group.is_wide() {
-            return self.check_both_lines(group, f, [a, b], words);
+            return self.check_both_lines(group, f, [a, b], words, used);
         }
         self.access_address(&place, group.from_first, a, b);
         let c = &mut self.out.code;
@@ -363,9 +366,12 @@ impl Emitter<'_> {
             let bytes = members.iter().fold(0, |all, &(_, offset, size)| all | bytes(size) << offset);
             self.use_line(a, b, bytes, members.len());
         }
+        if let Some(used) = &mut used {
+            self.check_bytes(used, false, [a, b], true);
+        }
         let back = self.out.code.pos();
         let (offset, live) = (group.from_first, keeping_flags.is_some());
-        let group = Unsettled { place, offset, span: group.span, a, b, live, words };
+        let group = Unsettled { place, offset, span: group.span, a, b, live, words, used };
         self.tracer.cold.push(Cold::Accesses { from, back, cache: f, group });
     }
 
@@ -380,17 +386,37 @@ impl Emitter<'_> {
     }
 
     /// Checks the line of a group's lowest byte, and that of its highest one, which may be the same. Flags may be changed.
-    fn check_both_lines(&mut self, group: &Group, f: FirstLevel, [a, b]: [Gpr; 2], words: Vec<u32>) {
+    fn check_both_lines(
+        &mut self,
+        group: &Group,
+        f: FirstLevel,
+        [a, b]: [Gpr; 2],
+        words: Vec<u32>,
+        mut used: Option<Used>,
+    ) {
         let place = group.members[0].access.place;
-        let mut from = [0; 2];
-        for (last, field) in from.iter_mut().enumerate() {
-            let to_byte = if last == 1 { i64::from(group.span) - 1 } else { 0 };
+        let mut from = Vec::with_capacity(2);
+        for last in [false, true] {
+            let to_byte = if last { i64::from(group.span) - 1 } else { 0 };
             self.access_address(&place, group.from_first + to_byte, a, b);
-            *field = self.find_line(a, b, f, 1);
+            from.push(self.find_line(a, b, f, 1));
             self.out.code.use_entry(b);
+            if let Some(used) = &mut used {
+                self.check_bytes(used, last, [a, b], true);
+                // Both lines have to be there before anything is told.
+                from.extend(used.unknown_so_far(last));
+            }
         }
         let back = self.out.code.pos();
-        self.tracer.cold.push(Cold::MissPath { from, back, place, offset: group.from_first, regs: [a, b], words });
+        self.tracer.cold.push(Cold::MissPath {
+            from,
+            back,
+            place,
+            offset: group.from_first,
+            regs: [a, b],
+            words,
+            used,
+        });
     }
 
     /// Notes `n` accesses to `bytes`, counted from the offset in its line that is in `a`, of the line whose way is in `b`. Changes

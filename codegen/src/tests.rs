@@ -498,14 +498,14 @@ const SMALL: grind_trace::FirstLevel = grind_trace::FirstLevel { line: 64, sets:
 
 #[test]
 fn accesses_are_on_miss_path_by_their_lines_and_one_by_one_where_there_are_contexts() {
-    check_routine("access_miss_path", |c| super::miss_path::emit_access_miss_path(c, SMALL, false, false));
-    check_routine("second_miss_path", |c| super::miss_path::emit_second_miss_path(c, SMALL, false));
+    check_routine("access_miss_path", |c| super::miss_path::emit_access_miss_path(c, SMALL, false, false, false));
+    check_routine("second_miss_path", |c| super::miss_path::emit_second_miss_path(c, SMALL, false, false));
 }
 
 #[test]
 fn a_second_line_finds_its_way_by_groups_of_four() {
     let cache = grind_trace::FirstLevel { ways: 12, ..SMALL };
-    check_routine("second_miss_path_by_groups", |c| super::miss_path::emit_second_miss_path(c, cache, false));
+    check_routine("second_miss_path_by_groups", |c| super::miss_path::emit_second_miss_path(c, cache, false, false));
 }
 
 #[test]
@@ -514,10 +514,16 @@ fn where_tlbs_are_simulated_lines_are_shown_as_long_as_their_pages_are_there() {
     let cache = FirstLevel { line: 64, ..SMALL };
     let tlbs = Some(grind_trace::FirstTlbs { data: tlb(16, 4), code: tlb(4, 2) });
     let settings = TraceSettings { fetches: Some(cache), accesses: Some(cache), tlbs, ..TraceSettings::default() };
-    let [access, fetch, stack, second] = super::miss_path::all(&settings, false);
-    assert!(stack.is_none() && second.is_none());
+    let [access, fetch, stack, second, bytes] = super::miss_path::all(&settings, false);
+    assert!(stack.is_none() && second.is_none() && bytes.is_none());
     check_routine("access_miss_path_with_pages", access.expect("one"));
     check_routine("fetch_miss_path_with_pages", fetch.expect("one"));
+}
+
+#[test]
+fn bytes_become_known_before_they_are_told() {
+    check_routine("bytes_path", super::miss_path::emit_bytes_path);
+    check_routine("second_miss_path_with_bytes", |c| super::miss_path::emit_second_miss_path(c, SMALL, true, false));
 }
 
 #[test]

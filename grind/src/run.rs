@@ -218,7 +218,7 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         outfile::prove(&options.out_file, "profile", "--cachegrind-out-file")?;
     }
 
-    if options.objects || options.distances.exact || options.sharing {
+    if options.objects || options.distances.exact || options.sharing.is_some() {
         outfile::prove(&options.mem_out_file(), "file of data objects", "--mem-out-file")?;
     }
 
@@ -308,7 +308,7 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         simulator.with_levels(simulation.levels);
         simulator.with_tlbs(simulation.tlbs, simulation.every);
         simulator.find_distances(simulation.distances);
-        simulator.find_sharing(simulation.sharing);
+        simulator.find_sharing(simulation.sharing, simulation.every);
     }
     if let Some(simulator) = simulator.as_mut().filter(|_| options.tree.is_some()) {
         simulator.forks_count_anew();

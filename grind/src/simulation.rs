@@ -19,6 +19,7 @@ use cg_sim::{Geometries, Geometry, Levels};
 use grind_analysis::callgrind::settings::CacheUse;
 use grind_analysis::counts::Events;
 use grind_objects::distances;
+use grind_objects::sharing::{Detail, Wanted};
 use grind_trace::{EveryAccess, FirstLevel, FirstTlb, FirstTlbs, TraceSettings};
 
 use crate::options::{Options, Tool};
@@ -41,8 +42,10 @@ pub struct Simulation {
     pub every: bool,
     /// Stack distances are found.
     pub distances: Option<distances::Wanted>,
-    /// Lines of so many bytes that threads share are found.
-    pub sharing: Option<u32>,
+    /// Lines that threads share are found.
+    pub sharing: Option<Wanted>,
+    /// The program itself keeps which bytes its threads use, for that.
+    bytes: bool,
     /// Misses are told by data object.
     pub objects: bool,
     /// Calls of allocators are events.
@@ -130,10 +133,10 @@ impl fmt::Display for Impossible {
             ),
             Self::Streams => write!(f, "--streams=misses tells how data objects are walked over: add --objects=yes"),
             Self::Sample => write!(f, "--reuse-sample is of stack distances: add --reuse-dist=exact"),
-            Self::Sharing => write!(f, "--sharing=lines is of lines of simulated caches: add --cache-sim=yes"),
+            Self::Sharing => write!(f, "--sharing is of lines of simulated caches: add --cache-sim=yes"),
             Self::SharedLines(line) => write!(
                 f,
-                "--sharing=lines tells the bytes of lines of at most {} bytes apart, and D1 has lines of {line}; use --D1",
+                "--sharing tells the bytes of lines of at most {} bytes apart, and D1 has lines of {line}; use --D1",
                 sharing::MOST
             ),
             Self::Allocators => {
@@ -187,7 +190,7 @@ impl Simulation {
         if !options.cache_sim {
             return match options.levels.option() {
                 _ if options.objects => Err(Impossible::Objects),
-                _ if options.sharing => Err(Impossible::Sharing),
+                _ if options.sharing.is_some() => Err(Impossible::Sharing),
                 _ if options.tlbs.simulated => Err(Impossible::NoCaches("--tlb-sim")),
                 Some(option) => Err(Impossible::NoCaches(option)),
                 None => Ok(simulation),
@@ -203,15 +206,18 @@ impl Simulation {
         }
         let line = found.geometries.d1.line();
         simulation.find_distances(options, line)?;
-        if options.sharing && line > sharing::MOST {
+        if options.sharing.is_some() && line > sharing::MOST {
             return Err(Impossible::SharedLines(line));
         }
-        simulation.sharing = options.sharing.then_some(line);
+        simulation.sharing = options.sharing.map(|detail| Wanted { line, detail });
         simulation.tlbs = options.tlbs.tlbs(options.levels.machine);
         let callgrind = (options.tool == Tool::Callgrind).then_some(&options.callgrind);
         let uses = callgrind.is_some_and(|c| c.cache_use != CacheUse::No);
         // With a last level that is written back, writes reach it that hit the first one.
-        let told = simulation.distances.is_some() || simulation.sharing.is_some();
+        let of_lines = options.sharing == Some(Detail::Lines) && simulation.tlbs.is_none();
+        let d1 = level(found.geometries.d1, found.geometries.min_line());
+        simulation.bytes = of_lines && simulation.distances.is_none() && d1.keeps_bytes();
+        let told = simulation.distances.is_some() || simulation.sharing.is_some() && !simulation.bytes;
         // The program simulates TLBs by itself, if they are of shapes that it has room for.
         let alone = simulation.tlbs.is_some_and(|tlbs| simulated_alone(tlbs, &found.geometries).is_none());
         simulation.every = uses || callgrind.is_some_and(|c| c.simulate_wb) || told || alone;
@@ -320,6 +326,7 @@ impl Simulation {
             objects: self.objects || self.allocations,
             alloc_depth: self.alloc_depth,
             lives: self.sharing.is_some(),
+            bytes: self.bytes,
         }
     }
 

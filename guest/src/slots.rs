@@ -14,8 +14,8 @@ use std::sync::Arc;
 use grind_codegen::level1::{self, Words};
 use grind_layout::shared_memory::SharedMemory;
 use grind_layout::{self as layout, SlotWord};
-use grind_trace::FirstLevel;
 use grind_trace::follow::{Calls, FIRST, Frame, NO_CALL_EDGE, TOTALS, WINDOW};
+use grind_trace::{FirstLevel, TraceSettings};
 use grind_types::addr::CacheAddr;
 use grind_types::hash::Map;
 use nix::fcntl::{FallocateFlags, fallocate};
@@ -291,7 +291,7 @@ impl SlotPool {
     }
 
     /// The state of a thread's data cache, read as a whole.
-    pub fn data_cache(&self, id: SlotId, cache: FirstLevel, uses: bool, pages: bool) -> DataCache {
+    pub fn data_cache(&self, id: SlotId, cache: FirstLevel, kept: DataKept) -> DataCache {
         let ways = 2 * u64::from(cache.sets) * u64::from(cache.ways);
         let parts = [
             (u64::from(SlotWord::Clock.at()), 1),
@@ -300,10 +300,11 @@ impl SlotPool {
             (layout::DATA_OWN, ways),
             (layout::DATA_TAGS, layout::DATA_ENTRY * layout::DATA_ENTRIES / 8),
             (layout::DATA_PLACES, layout::DATA_ENTRY * layout::DATA_ENTRIES / 8),
-            match (uses, pages) {
-                (true, _) => (layout::DATA_USES, ways),
-                (false, true) => (layout::DATA_PAGES, layout::PAGE_WAY * layout::MOST_PAGES / 8),
-                (false, false) => (layout::DATA_USES, 0),
+            match kept {
+                DataKept::Uses => (layout::DATA_USES, ways),
+                DataKept::Pages => (layout::DATA_PAGES, layout::PAGE_WAY * layout::MOST_PAGES / 8),
+                DataKept::Bytes => (layout::BYTES, 2 * layout::DATA_ENTRY * layout::DATA_ENTRIES / 8),
+                DataKept::Nothing => (layout::DATA_USES, 0),
             },
         ];
         DataCache(parts.map(|(at, n)| {
@@ -319,6 +320,14 @@ impl SlotPool {
         for (at, words) in &state.0 {
             self.write(id, *at, &bytes_of(words));
         }
+    }
+
+    /// Of a thread it is not known any more which bytes of lines it has used. `unknown`: what of lines that it has not used for long it
+    /// is not known to have used from here on.
+    pub fn forget_bytes(&self, id: SlotId, unknown: u64) {
+        self.set_slot_word(id, SlotWord::BytesUnknown, unknown);
+        let entries = vec![unknown; (2 * layout::DATA_ENTRIES) as usize];
+        self.write(id, layout::BYTES, &bytes_of(&entries));
     }
 
     /// Copies the state of caches and predictors: the child of a fork goes on with it. `ranges` are offsets in a slot.
@@ -443,7 +452,7 @@ impl SlotPool {
 
     /// See [`level1::forget_lines`].
     pub fn forget_lines(&self, id: SlotId, cache: FirstLevel) {
-        let mut state = self.data_cache(id, cache, false, false);
+        let mut state = self.data_cache(id, cache, DataKept::Nothing);
         level1::forget_lines(&mut state, cache);
         self.set_data_cache(id, &state);
     }
@@ -508,6 +517,32 @@ impl Words for SlotWords<'_> {
 
 fn bytes_of(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|w| w.to_le_bytes()).collect()
+}
+
+/// What is kept of a data cache beside its lines and their times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataKept {
+    /// Nothing.
+    Nothing,
+    /// How lines are used.
+    Uses,
+    /// Of which pages they are.
+    Pages,
+    /// Which bytes of them are used.
+    Bytes,
+}
+
+impl DataKept {
+    /// What these settings want kept.
+    #[must_use]
+    pub fn by(settings: &TraceSettings) -> Self {
+        match settings {
+            _ if settings.keeps_uses() => Self::Uses,
+            _ if settings.keeps_bytes() => Self::Bytes,
+            TraceSettings { tlbs: Some(_), .. } => Self::Pages,
+            _ => Self::Nothing,
+        }
+    }
 }
 
 /// See [`SlotPool::data_cache`]: parts of a slot, by their offsets.

@@ -126,6 +126,18 @@ pub const CODE_PAGES: u64 = DATA_PAGES + PAGE_WAY * MOST_PAGES;
 pub const CODE_OWNERS: u64 = CODE_PAGES + PAGE_WAY * MOST_PAGES;
 /// Lines that a first-level code cache may have beside a TLB.
 pub const MOST_OWNED: u64 = 1 << 12;
+/// Where it is told who uses which bytes of lines: for each entry of [`DATA_TAGS`], at the same distance, the bytes that the thread is not known to
+/// have read, a bit each, of the line of which [`BYTES_TAGS`] has the tag; and behind that those that it is not known to have
+/// written. An entry that shows a line has it here, too. (How lines are used is not kept then, nor are there TLBs.)
+pub const BYTES: u64 = DATA_USES;
+/// Bytes that have not been read, and not been written, in an entry.
+pub const UNREAD: u64 = BYTES;
+/// The same for writing.
+pub const UNWRITTEN: u64 = BYTES + 8;
+/// At the same distance the tag of the line.
+pub const BYTES_TAGS: u64 = BYTES + DATA_ENTRY * DATA_ENTRIES;
+/// Bytes of a line, if that is told.
+pub const BYTES_LINE: u32 = 64;
 /// Bytes of a page.
 pub const PAGE: u64 = 4096;
 /// The bit of a line, by its number, among those of its page that are shown.
@@ -307,6 +319,11 @@ pub enum SlotWord {
     PageAgain = 1416,
     /// 1: a line of the fetch that takes the miss path has been missed.
     LineMissed = 1424,
+    /// What the thread is not known to have used of a line that it has not used for long: all bytes, or, as long as nobody wants to
+    /// know, none.
+    BytesUnknown = 1432,
+    /// Where it is told which bytes accesses use.
+    BytesPath = 1440,
 }
 
 /// Offset from `gs` of what r11 points to in translated code: so that many slot words are a byte's offset away from it.
@@ -402,10 +419,11 @@ pub const THREAD_WORDS: usize = SlotWord::TracePos as usize;
 const _: () =
     assert!(CONTEXT_TABLE + 16 * CONTEXT_ENTRIES <= CONTEXT_STACK && CONTEXT_STACK + 8 * CONTEXT_DEPTH <= SLOT_SIZE);
 const _: () = assert!(SlotWord::Never.at() as u64 == NOWHERE + 8);
-const _: () = assert!(SlotWord::LineMissed.at() as u64 + 8 <= MISS_PATH_STACK - 64 * 8 && ALLOCATOR_PROBES <= 4096 / 8);
+const _: () = assert!(SlotWord::BytesPath.at() as u64 + 8 <= MISS_PATH_STACK - 64 * 8 && ALLOCATOR_PROBES <= 4096 / 8);
 const _: () = assert!(FRAME_CODE_ENTRIES <= PAIR_ENTRIES);
 const _: () = assert!(DATA_USES + DATA_WAY * MOST_USED <= CONTEXT_TABLE && TRACE_BUFFER.is_multiple_of(4096));
 const _: () = assert!(CODE_OWNERS + 16 * MOST_OWNED <= CONTEXT_TABLE);
+const _: () = assert!(BYTES_TAGS + DATA_ENTRY * DATA_ENTRIES <= CONTEXT_TABLE && BYTES_LINE == 64);
 const _: () = assert!(COUNTERS + 8 * MAX_COUNTERS as u64 <= SLOT_SIZE && SLOT_SIZE < 1 << 31);
 const _: () = assert!(ACTIVE + 8 * MOST_FUNCTIONS as u64 <= SIMULATED && FRAMES_SIZE.is_multiple_of(4096));
 // The engine reads and writes these all at once.

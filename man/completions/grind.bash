@@ -87,6 +87,7 @@ _grind_options='--tool=cachegrind
 --reuse-sample=
 --sharing=no
 --sharing=lines
+--sharing=counts
 --mem-out-file=
 --branch-sim=yes
 --branch-sim=no

@@ -70,26 +70,31 @@ fn differences(before: &Mem, after: &Mem) -> Vec<Difference> {
 }
 
 impl Sharing {
-    /// Those of a file, or of two, if there are any: rows with at least `threshold` percent of the accesses to shared lines.
+    /// Those of a file, or of two, if there are any: rows with at least `threshold` percent of the accesses to shared lines; of the lines, if
+    /// a file has not counted accesses.
     pub(crate) fn new(before: Option<&Mem>, mem: &Mem, threshold: f64) -> Option<Self> {
         let heads = [before.and_then(|mem| mem.head.sharing.as_ref()), mem.head.sharing.as_ref()];
         let head = heads[1].or(heads[0])?.clone();
-        let whole = heads.iter().flatten().map(|head| head.reads.saturating_add(head.writes)).max().unwrap_or(0);
+        let uncounted = heads.iter().flatten().any(|head| head.uncounted);
+        let weight = |counts: [u128; 3]| if uncounted { counts[0] } else { counts[1] + counts[2] };
+        let of_row = |row: &Shared| weight([row.lines, row.reads(), row.writes()].map(u128::from));
+        let sum = |mem: &Mem| mem.sharing.iter().map(of_row).sum();
+        let whole = before.into_iter().chain([mem]).map(sum).max().unwrap_or(0u128);
         let above = |n: u128| n > 0 && n as f64 * 100.0 >= threshold * whole as f64;
         let (rows, all) = match (before, &heads) {
             (Some(before), [Some(_), Some(_)]) => {
                 let mut rows = differences(before, mem);
                 rows.retain(|row| row.counts != [0; 3]);
                 let all = rows.len();
-                let weight = |row: &Difference| row.counts[1].unsigned_abs() + row.counts[2].unsigned_abs();
+                let weight = |row: &Difference| weight(row.counts.map(i128::unsigned_abs));
                 rows.retain(|row| above(weight(row)));
                 rows.sort_by_key(|row| std::cmp::Reverse(weight(row)));
                 (Rows::Differences(rows), all)
             }
             (Some(_), _) => (Rows::OneSided, 0),
             (None, _) => {
-                let weight = |n: &usize| mem.sharing[*n].reads().saturating_add(mem.sharing[*n].writes());
-                let mut rows: Vec<usize> = (0..mem.sharing.len()).filter(|n| above(weight(n).into())).collect();
+                let weight = |n: &usize| of_row(&mem.sharing[*n]);
+                let mut rows: Vec<usize> = (0..mem.sharing.len()).filter(|n| above(weight(n))).collect();
                 rows.sort_by_key(|n| std::cmp::Reverse(weight(n)));
                 (Rows::Each(rows), mem.sharing.len())
             }
@@ -99,7 +104,7 @@ impl Sharing {
             Rows::Differences(rows) => rows.len(),
             Rows::OneSided => 0,
         };
-        Some(Self { head, rows, hidden: all - shown })
+        Some(Self { head: SharingHead { uncounted, ..head }, rows, hidden: all - shown })
     }
 
     /// The section of the report.
@@ -122,7 +127,7 @@ impl Sharing {
             "Lines of {line} bytes that a thread wrote while another one that uses them lived ({threads} threads)\n"
         )?;
         match (&self.rows, rows.is_empty() && self.hidden == 0) {
-            (_, false) => table(out, &rows)?,
+            (_, false) => table(out, &rows, self.head.uncounted)?,
             (Rows::Differences(_), true) => writeln!(out, "Nothing is different")?,
             (_, true) => writeln!(out, "There is none")?,
         }
@@ -142,16 +147,17 @@ impl Sharing {
             json.key(key);
             json.integer(n);
         };
+        let counted = !self.head.uncounted;
+        let count = |json: &mut Json, key: &str, n: i128| {
+            json.key(key);
+            if counted || key == "lines" { json.integer(n) } else { json.null() }
+        };
         json.begin_object();
-        for (key, n) in [
-            ("line", self.head.line),
-            ("threads", self.head.threads),
-            ("reads", self.head.reads),
-            ("writes", self.head.writes),
-            ("others", self.head.others),
-        ] {
+        for (key, n) in [("line", self.head.line), ("threads", self.head.threads), ("others", self.head.others)] {
             integer(json, key, n.into());
         }
+        count(json, "reads", self.head.reads.into());
+        count(json, "writes", self.head.writes.into());
         json.key("rows");
         json.begin_array();
         match &self.rows {
@@ -166,7 +172,7 @@ impl Sharing {
                     json.end_array();
                     let [lines, reads, writes] = row.counts;
                     for (key, n) in [("lines", lines), ("reads", reads), ("writes", writes)] {
-                        integer(json, key, n);
+                        count(json, key, n);
                     }
                     json.end_object();
                 }
@@ -176,11 +182,11 @@ impl Sharing {
                     json.begin_object();
                     json.name("sharing", row.which.word().as_bytes());
                     for (key, n) in [("lines", row.lines), ("reads", row.reads()), ("writes", row.writes())] {
-                        integer(json, key, n.into());
+                        count(json, key, n.into());
                     }
                     json.key("uses");
                     json.begin_array();
-                    row.uses.iter().for_each(|used| use_json(json, used, mem, sources));
+                    row.uses.iter().for_each(|used| use_json(json, used, mem, sources, counted));
                     json.end_array();
                     json.end_object();
                 }
@@ -192,7 +198,7 @@ impl Sharing {
     }
 }
 
-fn use_json(json: &mut Json, used: &SharedUse, mem: &Mem, sources: &mut Sources<'_>) {
+fn use_json(json: &mut Json, used: &SharedUse, mem: &Mem, sources: &mut Sources<'_>, counted: bool) {
     json.begin_object();
     json.key("thread");
     json.integer(used.thread.into());
@@ -210,7 +216,11 @@ fn use_json(json: &mut Json, used: &SharedUse, mem: &Mem, sources: &mut Sources<
     for (key, n) in [("offset", i128::from(used.offset)), ("reads", used.reads.into()), ("writes", used.writes.into())]
     {
         json.key(key);
-        json.integer(n);
+        if counted || key == "offset" {
+            json.integer(n);
+        } else {
+            json.null();
+        }
     }
     for (key, bytes) in [("read", &used.read), ("written", &used.written)] {
         json.key(key);
@@ -322,19 +332,20 @@ fn met(row: &Shared) -> String {
     runs.iter().map(|(from, to)| format!("{from}..{to}")).collect::<Vec<_>>().join(",")
 }
 
-fn table(out: &mut dyn Write, rows: &[Said]) -> io::Result<()> {
+fn table(out: &mut dyn Write, rows: &[Said], uncounted: bool) -> io::Result<()> {
     let mut widths = [5, 5, 6];
     for row in rows {
         let lengths = row.counts.iter().map(|cell| cell.as_ref().map_or(0, String::len));
         widths.iter_mut().zip(lengths).for_each(|(width, length)| *width = length.max(*width));
     }
     let [lines, reads, writes] = widths;
-    writeln!(out, "{:_>lines$}  {:_>reads$}  {:_>writes$}  sharing", "lines", "reads", "writes")?;
+    let counts = format!("{:_>reads$}  {:_>writes$}  ", "reads", "writes");
+    writeln!(out, "{:_>lines$}  {}sharing", "lines", if uncounted { "" } else { &counts })?;
     for row in rows {
         if row.counts[0].is_some() {
             writeln!(out)?;
         }
-        let cells = row.counts.iter().zip(widths);
+        let cells = row.counts.iter().zip(widths).take(if uncounted { 1 } else { 3 });
         let text: String = cells.map(|(cell, width)| format!("{:>width$}  ", cell.as_deref().unwrap_or(""))).collect();
         writeln!(out, "{text}{}", row.text)?;
     }
@@ -416,6 +427,23 @@ mod tests {
         assert!(text.contains("\n    1       0         2  true   counts\n"), "{text}");
         let same = Sharing::new(Some(&after), &after, 0.0).expect("shared lines");
         assert!(printed(&same, &after).ends_with("(3 threads)\n\nNothing is different\n\n"));
+        // Where nobody has counted accesses, there are lines.
+        let uncounted = |rows| {
+            let mut all: Mem = mem(rows);
+            all.sharing.iter_mut().flat_map(|row| &mut row.uses).for_each(|u| (u.reads, u.writes) = (0, 0));
+            all.head.sharing.iter_mut().for_each(|head| head.uncounted = true);
+            all
+        };
+        let few = uncounted(vec![row(Which::False, 1, &[(8, 12)], 0), row(Which::True, 20, &[(4, 9)], 0)]);
+        assert_eq!(
+            printed(&Sharing::new(None, &few, 10.0).expect("shared lines"), &few)
+                .split_once("\n\n")
+                .expect("a title")
+                .1,
+            "lines  sharing\n\n   20  true   counts\n         T2 reads and writes counts+64..71  b.c:9 f\n         \
+             T3 writes counts+68..72  b.c:9 f\n           written by one and used by another: bytes 4..7 of the line\n\n\
+             1 more below the threshold\n\n"
+        );
         let none = mem(Vec::new());
         let all = Sharing::new(None, &none, 0.0).expect("the question");
         assert!(printed(&all, &none).ends_with("\n\nThere is none\n\n"));

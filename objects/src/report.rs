@@ -56,8 +56,8 @@ pub fn mem(
     let all = all.chain(shared.into_iter().flat_map(|found| found.sites.iter().flatten().flatten().copied()));
     let places = places(report, all, symbolizer);
     let mut events: Vec<String> = if asked { EVENTS.map(str::to_owned).into() } else { Vec::new() };
-    if asked && shared.is_some() {
-        events.extend(rows::EVENTS.map(str::to_owned));
+    if let Some(shared) = shared.filter(|_| asked) {
+        events.extend(shared.events().iter().map(|event| (*event).to_owned()));
     }
     let mut all = Mem {
         head: Head {
@@ -83,15 +83,13 @@ pub fn mem(
     let mut rows = vec![0; found.objects.len()];
     for (n, (object, tally)) in found.objects.iter().enumerate() {
         let of_lines = shared.map(|found| found.of_object(n)).unwrap_or_default();
-        if tally.misses == [0; 4] && tally.blocks == 0 && of_lines == [0; 4] {
+        if tally.misses == [0; 4] && tally.blocks == 0 && of_lines.iter().all(|n| *n == 0) {
             continue;
         }
         rows[n] = all.objects.len();
         let mut row = row(object, tally, &places);
         row.fields = fields(found.fields.get(n).map_or(&[], Vec::as_slice));
-        if shared.is_some() {
-            row.counts.extend(of_lines);
-        }
+        row.counts.extend(of_lines);
         all.objects.push(row);
     }
     missed_by(&mut all, found, &rows);

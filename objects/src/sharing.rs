@@ -4,22 +4,57 @@
 //! The model is [`cg_sim::sharing`], rows of the file are made in [`super::report`], and records are gone through in
 //! the simulator of `grind_analysis`. Invariant: threads are told apart by the order in which they were born, so that numbers are those of every run.
 
+pub mod told;
+
 use std::collections::HashMap;
 use std::ops::Range;
 
-use cg_format::mem::sharing::SharingHead;
+use cg_format::mem::sharing::{self as rows, SharingHead};
 use cg_sim::sharing::{self, NO_OBJECT, Place, Touch};
 use grind_trace::Done;
-use grind_trace::every::Touched;
 use grind_types::Tid;
 
 use super::{Images, Objects, Site};
+
+/// What is to be found of shared lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// Which threads use which bytes of them, and how.
+    Lines,
+    /// How often, too.
+    Counts,
+}
+
+/// Shared lines that are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Bytes of a line.
+    pub line: u32,
+    /// What of them.
+    pub detail: Detail,
+}
+
+/// Accesses of an instruction, one behind the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// Its site.
+    pub site: u32,
+    /// What they do.
+    pub done: Done,
+    /// The first byte.
+    pub addr: u64,
+    /// Bytes of each.
+    pub size: u16,
+    /// How many there are.
+    pub times: u64,
+}
 
 /// How the accesses of a process are shared among its threads.
 #[derive(Clone, Debug)]
 pub struct Sharing {
     lines: sharing::Sharing,
     line_bytes: u64,
+    detail: Detail,
     /// Numbers of those that live.
     threads: HashMap<Tid, u32>,
 }
@@ -27,10 +62,11 @@ pub struct Sharing {
 impl Sharing {
     /// Those of a process whose first thread is `tid`; lines have so many bytes, at most [`sharing::MOST`].
     #[must_use]
-    pub fn new(line: u32, tid: Tid) -> Self {
+    pub fn new(Wanted { line, detail }: Wanted, tid: Tid) -> Self {
         let mut all = Self {
             lines: sharing::Sharing::new(line),
             line_bytes: line.clamp(1, sharing::MOST).into(),
+            detail,
             threads: HashMap::new(),
         };
         all.born(tid);
@@ -84,16 +120,16 @@ impl Sharing {
         self.threads.get(&tid).copied().filter(|_| !self.lines.alone())
     }
 
-    /// A thread of this number makes an access. `site` is asked where that is, `objects` for what lies there.
+    /// A thread of this number makes accesses. `site` is asked where that is, `objects` for what lies there.
     #[inline]
     pub fn touch(
         &mut self,
         thread: u32,
-        touched: Touched,
+        used: Use,
         site: impl Fn() -> Site,
         mut objects: Option<(&mut Objects, &Images)>,
     ) {
-        let Touched { site: number, done, addr, size } = touched;
+        let Use { site: number, done, addr, size, times } = used;
         let (reads, writes) = (done != Done::Write, done != Done::Read);
         let line = self.line_bytes;
         let place = |addr: u64| {
@@ -107,17 +143,27 @@ impl Sharing {
                 None => Place { object: NO_OBJECT, start, known: lies },
             }
         };
-        self.lines.touch(thread, Touch { addr, size, reads, writes, site: number }, place);
+        let touch = Touch { addr, size, reads, writes, site: number };
+        if times == 1 {
+            self.lines.touch(thread, touch, place);
+        } else {
+            self.lines.sweep(thread, touch, times, place);
+        }
     }
 
     /// All that was shared; `site` is asked where a site is.
     #[must_use]
     pub fn found(self, site: impl Fn(u32) -> Site) -> Found {
-        let found = self.lines.found();
+        let mut found = self.lines.found();
+        if self.detail == Detail::Lines {
+            // What has been told is not every access.
+            let uses = found.rows.iter_mut().flat_map(|row| &mut row.uses);
+            uses.for_each(|used| (used.reads, used.writes) = (0, 0));
+        }
         let uses =
             |row: &sharing::Row| row.uses.iter().map(|used| used.sites.iter().map(|n| site(*n)).collect()).collect();
         let sites = found.rows.iter().map(uses).collect();
-        Found { found, sites }
+        Found { found, sites, detail: self.detail }
     }
 }
 
@@ -128,6 +174,8 @@ pub struct Found {
     pub found: sharing::Found,
     /// For each use of each row the instructions.
     pub sites: Vec<Vec<Vec<Site>>>,
+    /// What has been looked for.
+    pub detail: Detail,
 }
 
 impl Found {
@@ -135,12 +183,26 @@ impl Found {
     #[must_use]
     pub fn head(&self) -> SharingHead {
         let (line, threads, others) = (self.found.line.into(), self.found.threads as u64, self.found.others);
-        SharingHead { line, threads, others, ..SharingHead::default() }
+        let uncounted = self.detail == Detail::Lines;
+        SharingHead { line, threads, others, uncounted, ..SharingHead::default() }
     }
 
-    /// The reads of an object's lines that are shared falsely, the writes, and the same of those shared truly.
+    /// The events of an object's lines.
     #[must_use]
-    pub fn of_object(&self, number: usize) -> [u64; 4] {
-        u32::try_from(number).ok().and_then(|n| self.found.objects.get(&n)).copied().unwrap_or_default()
+    pub fn events(&self) -> &'static [&'static str] {
+        match self.detail {
+            Detail::Lines => &rows::LINES,
+            Detail::Counts => &rows::EVENTS,
+        }
+    }
+
+    /// How often each of these has been.
+    #[must_use]
+    pub fn of_object(&self, number: usize) -> Vec<u64> {
+        let of = u32::try_from(number).ok().and_then(|n| self.found.objects.get(&n)).copied().unwrap_or_default();
+        match self.detail {
+            Detail::Lines => of.lines.into(),
+            Detail::Counts => of.accesses.into(),
+        }
     }
 }

@@ -13,7 +13,10 @@ use grind_tests::run::Job;
 use grind_tests::tools;
 
 const CACHES: [&str; 4] = ["--cache-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64"];
-const SHARING: &str = "--sharing=lines";
+/// By the bytes that threads are not known to have used.
+const LINES: &str = "--sharing=lines";
+/// By every access: the twin of that, which also counts.
+const COUNTS: &str = "--sharing=counts";
 
 /// What a process shared.
 trait Sharing {
@@ -78,6 +81,10 @@ static pthread_barrier_t together;
 #define READ(type, at) ((void)*(volatile type *)(shared + (at)))
 #define WRITE(type, at) (*(volatile type *)(shared + (at)) = 1)
 #define MODIFY(type, at) (*(volatile type *)(shared + (at)) += 1)
+#define FILL(n, at) do { \\
+    unsigned char *to = shared + (at); \\
+    unsigned long left = (n); \\
+    __asm__ volatile(\"rep stosb\" : \"+D\"(to), \"+c\"(left) : \"a\"(1) : \"memory\"); } while (0)
 #define WAIT() pthread_barrier_wait(&together)
 ";
 
@@ -110,20 +117,29 @@ fn random_program(seed: u64) -> (String, BTreeSet<Shape>) {
     for thread in 0..threads {
         let _ = writeln!(text, "static void *thread{thread}(void *none) {{\n    WAIT();");
         for _ in 0..3 + random.below(12) {
-            let size = 1 << random.below(4);
+            let fills = random.below(16) == 0;
+            let size = if fills { 1 + random.below(100) } else { 1 << random.below(4) };
             // Mostly a part of the memory that is the thread's own.
             let own = thread * 24 + random.below(48);
             let at = if random.below(4) > 0 { own } else { random.below(200) }.min(256 - size);
             let (kind, times) = (random.below(5), 1 + random.below(3));
-            let (name, reads, writes) = [("READ", 1, 0), ("WRITE", 0, 1), ("MODIFY", 1, 1)][(kind % 3) as usize];
-            let _ = writeln!(text, "    for (int n = 0; n < {times}; n++) {name}(u{size}, {at});");
+            let (name, reads, writes) = match kind % 3 {
+                _ if fills => ("FILL", 0, 1),
+                0 => ("READ", 1, 0),
+                1 => ("WRITE", 0, 1),
+                _ => ("MODIFY", 1, 1),
+            };
+            let how = if fills { size.to_string() } else { format!("u{size}") };
+            let _ = writeln!(text, "    for (int n = 0; n < {times}; n++) {name}({how}, {at});");
             for byte in at..at + size {
                 let known = bytes.entry((thread, byte)).or_default();
                 *known = Byte { read: known.read | (reads > 0), written: known.written | (writes > 0) };
             }
-            for line in BTreeSet::from([at / 64, (at + size - 1) / 64]) {
+            for line in at / 64..=(at + size - 1) / 64 {
                 let sums = counts.entry((thread, line)).or_default();
-                *sums = (sums.0 + reads * times, sums.1 + writes * times);
+                // Each byte that is filled is an access.
+                let here = if fills { (at + size).min(line * 64 + 64) - at.max(line * 64) } else { 1 };
+                *sums = (sums.0 + reads * times * here, sums.1 + writes * times * here);
             }
         }
         text.push_str("    WAIT();\n    return none;\n}\n");
@@ -183,42 +199,108 @@ fn shape(
 #[test]
 fn random_threads_share_what_a_map_of_bytes_says() {
     let mut kinds = BTreeSet::new();
-    for seed in 0..8 {
+    for seed in 0..10 {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let (text, expected) = random_program(seed);
         let program = written(&text, dir.path());
-        let of = run(&["--objects=yes", SHARING], &program, dir.path());
-        let rows = of[0].rows("shared");
-        assert!(rows.iter().all(|row| row.lines == 1), "{seed}: {rows:#?}");
-        let found: BTreeSet<Shape> = rows
-            .iter()
-            .map(|row| {
-                let used = |used: &cg_format::mem::sharing::SharedUse| {
-                    (used.thread, used.read.clone(), used.written.clone(), used.offset, used.reads, used.writes)
+        for option in [COUNTS, LINES] {
+            let counted = option == COUNTS;
+            let of = run(&["--objects=yes", option], &program, dir.path());
+            let rows = of[0].rows("shared");
+            assert!(rows.iter().all(|row| row.lines == 1), "{seed}: {rows:#?}");
+            let found: BTreeSet<Shape> = rows
+                .iter()
+                .map(|row| {
+                    let used = |used: &cg_format::mem::sharing::SharedUse| {
+                        (used.thread, used.read.clone(), used.written.clone(), used.offset, used.reads, used.writes)
+                    };
+                    (row.which, row.uses.iter().map(used).collect())
+                })
+                .collect();
+            let mut expected = expected.clone();
+            if !counted {
+                let without = |(which, uses): Shape| {
+                    (which, uses.into_iter().map(|(a, b, c, d, ..)| (a, b, c, d, 0, 0)).collect())
                 };
-                (row.which, row.uses.iter().map(used).collect())
-            })
-            .collect();
-        assert_eq!(found, expected, "{seed}:\n{text}");
-        kinds.extend(expected.iter().map(|(which, _)| *which));
-        // The sums by object are those of the rows, and the source is known.
-        let shared = of[0].mem().objects.iter().find(|o| o.name == "shared").expect("the variable");
-        let sum = |which, of: fn(&Shared) -> u64| rows.iter().filter(|row| row.which == which).map(|row| of(row)).sum();
-        let sums: [u64; 4] = [
-            sum(Which::False, Shared::reads),
-            sum(Which::False, Shared::writes),
-            sum(Which::True, Shared::reads),
-            sum(Which::True, Shared::writes),
-        ];
-        assert_eq!(shared.counts[4..], sums, "{seed}");
-        assert_eq!(of[0].mem().head.events[4..], ["FSr", "FSw", "TSr", "TSw"]);
-        for used in rows.iter().flat_map(|row| &row.uses) {
-            let function = format!("thread{}", used.thread - 2);
-            let right = |place: &cg_format::mem::sharing::SourceLine| place.function == function && place.line > 0;
-            assert!(!used.places.is_empty() && used.places.iter().all(right), "{used:?}");
+                expected = expected.into_iter().map(without).collect();
+            }
+            assert_eq!(found, expected, "{seed}, {option}:\n{text}");
+            kinds.extend(expected.iter().map(|(which, _)| *which));
+            // The sums by object are those of the rows, and the source is known.
+            let shared = of[0].mem().objects.iter().find(|o| o.name == "shared").expect("the variable");
+            let sum =
+                |which, of: fn(&Shared) -> u64| rows.iter().filter(|row| row.which == which).map(|row| of(row)).sum();
+            let [falsely, truly]: [[u64; 3]; 2] = [Which::False, Which::True]
+                .map(|which| [sum(which, |_| 1), sum(which, Shared::reads), sum(which, Shared::writes)]);
+            let (events, sums) = match counted {
+                true => (&["FSr", "FSw", "TSr", "TSw"][..], [&falsely[1..], &truly[1..]].concat()),
+                false => (&["FSl", "TSl"][..], vec![falsely[0], truly[0]]),
+            };
+            assert_eq!(shared.counts[4..], sums, "{seed}");
+            assert_eq!(of[0].mem().head.events[4..], *events);
+            assert_eq!(of[0].mem().head.sharing.as_ref().map(|head| head.uncounted), Some(!counted));
+            for used in rows.iter().flat_map(|row| &row.uses) {
+                let function = format!("thread{}", used.thread - 2);
+                let right = |place: &cg_format::mem::sharing::SourceLine| place.function == function && place.line > 0;
+                assert!(!used.places.is_empty() && used.places.iter().all(right), "{used:?}");
+            }
         }
     }
     assert_eq!(kinds.len(), 2, "truly, and falsely");
+}
+
+const AGAIN: &str = "\
+#include <valgrind/valgrind.h>
+static pthread_barrier_t all;
+#define ALL() pthread_barrier_wait(&all)
+static void *early(void *n) {
+    ALL(); MODIFY(u8, 64); ALL(); ALL(); MODIFY(u8, 64); ALL(); return n;
+}
+static void *late(void *n) {
+    READ(u4, 0); ALL(); MODIFY(u8, 96); ALL(); ALL(); MODIFY(u8, 64); ALL(); return n;
+}
+int main(void) {
+    pthread_t t[2];
+    pthread_barrier_init(&all, 0, 3);
+    VALGRIND_MALLOCLIKE_BLOCK(shared + 64, 64, 0, 0);
+    pthread_create(&t[0], 0, early, 0);
+    WRITE(u4, 0);
+    pthread_create(&t[1], 0, late, 0);
+    WRITE(u4, 0);
+    ALL(); ALL();
+    VALGRIND_FREELIKE_BLOCK(shared + 64, 0);
+    VALGRIND_MALLOCLIKE_BLOCK(shared + 64, 32, 0, 0);
+    ALL(); ALL();
+    for (int n = 0; n < 2; n++) pthread_join(t[n], 0);
+    return 0;
+}
+";
+
+/// A thread, and the bytes that it has written.
+type Written = (u64, Vec<(u64, u64)>);
+
+/// Threads that use the same bytes again tell so where another thread has begun since, and where another block lies there.
+#[test]
+fn bytes_are_told_again_where_that_says_more() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = written(&format!("{HEAD}{AGAIN}"), dir.path());
+    let of = [COUNTS, LINES].map(|option| run(&["--objects=yes", option], &program, dir.path()).remove(0));
+    for of in &of {
+        let made = |what: &str| {
+            let line = AGAIN.lines().position(|line| line.contains(what)).expect("a block");
+            format!("heap@shares.c:{}", HEAD.lines().count() + 1 + line)
+        };
+        let uses = |name: &str| -> Vec<(Which, Vec<Written>)> {
+            let threads = |row: &Shared| row.uses.iter().map(|u| (u.thread, u.written.clone())).collect();
+            of.rows(name).into_iter().map(|row| (row.which, threads(row))).collect()
+        };
+        // The first thread has written that before the third one began, and once more when that lived.
+        assert_eq!(uses("shared"), [(Which::True, vec![(1, vec![(0, 4)]), (3, vec![])])]);
+        let apart = vec![(2, vec![(0, 8)]), (3, vec![(32, 40)])];
+        assert_eq!(uses(&made("shared + 64, 64")), [(Which::False, apart)]);
+        let together = vec![(2, vec![(0, 8)]), (3, vec![(0, 8)])];
+        assert_eq!(uses(&made("shared + 64, 32")), [(Which::True, together)]);
+    }
 }
 
 const BLOCKS: &str = "\
@@ -250,7 +332,7 @@ int main(void) {
 fn blocks_in_a_line_are_told_apart_also_in_time() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let program = written(&format!("{HEAD}{BLOCKS}"), dir.path());
-    let of = run(&["--objects=yes", SHARING], &program, dir.path());
+    let of = run(&["--objects=yes", COUNTS], &program, dir.path());
     let line =
         |n: usize| HEAD.lines().count() + 1 + BLOCKS.lines().position(|line| line.contains("(shared, 32")).unwrap() + n;
     let uses = |name: &str| {
@@ -267,9 +349,17 @@ fn blocks_in_a_line_are_told_apart_also_in_time() {
     assert_eq!(uses(&low), falsely);
     assert_eq!(uses(&high), falsely);
     assert_eq!(uses(&both), [(Which::True, 1, vec![(4, 0, 0, 1), (5, 0, 0, 1)])]);
-    let plain = run(&[SHARING], &program, dir.path());
+    let plain = run(&[COUNTS], &program, dir.path());
     assert!(plain[0].mem().objects.is_empty() && plain[0].mem().head.events.is_empty());
     let shape = |row: &Shared| row.uses.iter().map(|u| (u.thread, u.reads, u.writes)).collect::<Vec<_>>();
+    let told = run(&["--objects=yes", LINES], &program, dir.path());
+    for name in [&low, &high, &both] {
+        let how = |of: &Process| -> Vec<_> {
+            let uses = |row: &Shared| row.uses.iter().map(|u| (u.thread, u.offset, u.read.clone())).collect::<Vec<_>>();
+            of.rows(name).into_iter().map(|row| (row.which, row.lines, uses(row))).collect()
+        };
+        assert_eq!(how(&told[0]), how(&of[0]), "{name}");
+    }
     let expected = vec![(2, 9, 9), (3, 5, 5), (4, 0, 1), (5, 0, 1)];
     let rows: Vec<&Shared> = plain[0].mem().sharing.iter().filter(|row| shape(row) == expected).collect();
     assert_eq!(rows.iter().map(|row| (row.which, row.lines)).collect::<Vec<_>>(), [(Which::True, 1)]);
@@ -299,30 +389,37 @@ int main(void) {
 fn a_child_goes_on_by_itself() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let program = written(&format!("{HEAD}{FORKS}"), dir.path());
-    let of = run(&["--objects=yes", SHARING], &program, dir.path());
-    let shapes: Vec<BTreeSet<(Which, u64, Vec<u64>)>> = of
-        .iter()
-        .map(|of| {
-            let threads = |row: &Shared| row.uses.iter().map(|used| used.thread).collect();
-            of.rows("shared").iter().map(|row| (row.which, row.lines, threads(row))).collect()
-        })
-        .collect();
-    let row = |threads: [u64; 2]| (Which::False, 1, threads.to_vec());
-    assert_eq!(shapes, [BTreeSet::from([row([2, 3])]), BTreeSet::from([row([2, 3]), row([4, 5])])]);
+    for option in [COUNTS, LINES] {
+        let of = run(&["--objects=yes", option], &program, dir.path());
+        let shapes: Vec<BTreeSet<(Which, u64, Vec<u64>)>> = of
+            .iter()
+            .map(|of| {
+                let threads = |row: &Shared| row.uses.iter().map(|used| used.thread).collect();
+                of.rows("shared").iter().map(|row| (row.which, row.lines, threads(row))).collect()
+            })
+            .collect();
+        let row = |threads: [u64; 2]| (Which::False, 1, threads.to_vec());
+        assert_eq!(shapes, [BTreeSet::from([row([2, 3])]), BTreeSet::from([row([2, 3]), row([4, 5])])], "{option}");
+    }
 }
 
 #[test]
 fn no_count_changes() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let program = written(&format!("{HEAD}{BLOCKS}"), dir.path());
-    let [plain, shares, both] =
-        [&["--objects=yes"][..], &["--objects=yes", SHARING], &["--objects=yes", SHARING, "--reuse-dist=exact"]]
-            .map(|options| run(options, &program, dir.path()).remove(0));
+    let [plain, shares, both, lines] = [
+        &["--objects=yes"][..],
+        &["--objects=yes", COUNTS],
+        &["--objects=yes", LINES, "--reuse-dist=exact"],
+        &["--objects=yes", LINES],
+    ]
+    .map(|options| run(options, &program, dir.path()).remove(0));
     // (How long threads wait for one another, and how, is another matter in each run.)
     for function in ["low", "high", "both"] {
         assert!(plain.function(function)[0] > 10, "{function}");
         assert_eq!(plain.function(function), shares.function(function), "{function}");
         assert_eq!(plain.function(function), both.function(function), "{function}");
+        assert_eq!(plain.function(function), lines.function(function), "{function}");
     }
     let head = both.mem().head.reuse.as_ref().expect("distances");
     assert_eq!(head.accesses, both.events["Dr"] + both.events["Dw"]);
@@ -330,19 +427,22 @@ fn no_count_changes() {
     assert!(!shown(&shares).is_empty() && !shown(&both).is_empty());
     // One that has a single thread, and makes accesses of every kind.
     let alone = Source::open("cache", "fxsave").build(dir.path(), true);
-    let [plain, shares] = [&[][..], &[SHARING]].map(|options| run(options, &alone, dir.path()).remove(0));
-    assert_eq!(plain.events, shares.events);
-    assert!(shares.mem().sharing.is_empty());
+    let [plain, shares, lines] =
+        [&[][..], &[COUNTS], &[LINES]].map(|options| run(options, &alone, dir.path()).remove(0));
+    for shares in [shares, lines] {
+        assert_eq!(plain.events, shares.events);
+        assert!(shares.mem().sharing.is_empty());
+    }
 }
 
 #[test]
 fn what_cannot_be_is_refused() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     for (options, expected) in [
-        (&[SHARING][..], "--sharing=lines is of lines of simulated caches: add --cache-sim=yes"),
-        (&["--cache-sim=yes", SHARING, "--D1=32768,8,128"], "and D1 has lines of 128"),
+        (&[LINES][..], "--sharing is of lines of simulated caches: add --cache-sim=yes"),
+        (&["--cache-sim=yes", COUNTS, "--D1=32768,8,128"], "and D1 has lines of 128"),
         (&["--cache-sim=yes", "--sharing=order"], "--sharing"),
-        (&["--tool=callgrind", "--cache-sim=yes", SHARING], "--sharing"),
+        (&["--tool=callgrind", "--cache-sim=yes", LINES], "--sharing"),
     ] {
         let mut words = tools::under_test().to_vec();
         words.extend(options.iter().map(|o| (*o).to_owned()));

@@ -372,6 +372,13 @@ pub const PAGE_MISSED: u32 = u32::MAX - 12;
 /// Words of a record of [`PAGE_MISSED`].
 pub const PAGE_WORDS: usize = 4;
 
+/// In place of a site's number: an access of the thread uses bytes that it has not used in this way before, as far as is known. Operands:
+/// its site, and its address (two words).
+pub const BYTES_USED: u32 = u32::MAX - 15;
+
+/// Words of a record of [`BYTES_USED`].
+pub const BYTES_WORDS: usize = 4;
+
 /// In place of a site's number: the thread calls an allocator, of calls within one another the outermost. Operands: which one
 /// ([`objects::Allocator::word`]); then, two words each, its first three arguments, where its return address lies, and that
 /// address.

@@ -21,6 +21,9 @@ pub struct TraceSettings {
     /// [`SiteKind::CodeLine`]. Only with both caches, whose lines have the same length, and of which that of data must be one
     /// that [`FirstLevel::keeps_uses`]; and with calls that are told.
     pub uses: bool,
+    /// Which bytes of lines the thread reads and writes: records of [`BYTES_USED`] of those that it has not been known to use since the engine
+    /// forgot that last. Beside a data cache that [`FirstLevel::keeps_bytes`], without uses, TLBs and calls.
+    pub bytes: bool,
     /// Branches that are mispredicted.
     pub branches: bool,
     /// Executed blocks and transfers of control.
@@ -121,6 +124,12 @@ impl TraceSettings {
     #[must_use]
     pub fn keeps_uses(&self) -> bool {
         self.accesses.is_some() && self.uses
+    }
+
+    /// Whether emitted code keeps which bytes of lines the thread uses.
+    #[must_use]
+    pub fn keeps_bytes(&self) -> bool {
+        self.accesses.is_some() && self.bytes
     }
 
     /// Whether data accesses are followed.
@@ -225,6 +234,12 @@ impl FirstLevel {
     pub fn groups(&self) -> u64 {
         let lines = u64::from(self.sets) * u64::from(self.ways);
         if matches!(self.ways, 8 | 12 | 16) && lines <= layout::MOST_GROUPED { lines / layout::GROUP } else { 0 }
+    }
+
+    /// Whether emitted code can keep which bytes of its lines a thread uses: those of [`layout::BYTES_LINE`] bytes, on a processor
+    /// that has BMI2.
+    pub fn keeps_bytes(&self) -> bool {
+        self.line == layout::BYTES_LINE && std::arch::is_x86_feature_detected!("bmi2")
     }
 
     /// Whether emitted code can keep how the lines of such a cache are used: those of 32 or 64 bytes, on a processor that has

@@ -12,7 +12,7 @@ use cg_sim::beyond::{Answer, Request};
 use cg_sim::context::{ContextBeyond, ContextLastLevel};
 use cg_sim::usage::Level;
 use grind_trace::operands;
-use grind_trace::{CONTEXT_SITE, CONTEXT_WORDS, LINE_LOADED, LINE_REUSED, LINE_WORDS, Site, SiteKind};
+use grind_trace::{BYTES_USED, CONTEXT_SITE, CONTEXT_WORDS, LINE_LOADED, LINE_REUSED, LINE_WORDS, Site, SiteKind};
 use grind_types::Tid;
 
 use super::{
@@ -203,8 +203,15 @@ pub(super) fn records(p: &mut Process, sites: &Sites, tid: Tid, words: &[u32]) {
             continue;
         }
         let Some(hot) = sites.hot.get(site as usize) else {
+            if site == BYTES_USED {
+                let objects = p.objects.as_deref_mut().filter(|_| p.by_object);
+                let Some(behind) = p.shared.bytes_used(objects, sites.of(), rest) else { return };
+                rest = behind;
+                continue;
+            }
             let id = books[context as usize].context;
             let Some(behind) = object_record(&mut p.objects, &mut p.allocations, id, rest) else { return };
+            p.shared.close(p.objects.as_deref_mut());
             rest = behind;
             continue;
         };
@@ -223,6 +230,7 @@ pub(super) fn records(p: &mut Process, sites: &Sites, tid: Tid, words: &[u32]) {
                 let mut counts = EventCounts::default();
                 accesses(kind, record, &sites.specials, &mut counts);
                 count(site, &counts);
+                p.shared.done(p.objects.as_deref_mut().filter(|_| p.by_object), sites.of(), site, record);
                 continue;
             }
         };

@@ -20,7 +20,6 @@ use grind_types::Tid;
 use super::{BeyondFirst, Nobody, Process, Sites, accesses, missed_object, object_record};
 use crate::counts::EventCounts;
 use grind_objects::distances::{self, Wanted};
-use grind_objects::sharing::{self, Sharing};
 
 /// How many bins lie beside one another, for those distances that most accesses have.
 const NEAR: usize = 7;
@@ -71,7 +70,6 @@ struct Thread {
 #[derive(Clone, Debug)]
 pub(super) struct Every {
     distances: Option<Wanted>,
-    sharing: Option<Box<Sharing>>,
     caches: Option<Geometries>,
     tlbs: Option<Tlbs>,
     /// Bytes of the widest access.
@@ -83,17 +81,12 @@ pub(super) struct Every {
 
 impl Every {
     /// Nothing has been accessed so far.
-    pub(super) fn new(
-        distances: Option<Wanted>,
-        sharing: Option<Sharing>,
-        caches: Option<Geometries>,
-        tlbs: Option<Tlbs>,
-    ) -> Self {
+    pub(super) fn new(distances: Option<Wanted>, caches: Option<Geometries>, tlbs: Option<Tlbs>) -> Self {
         let line = distances.map_or(0, |wanted| wanted.line);
         let most = caches.as_ref().map_or(line, Geometries::min_line).min(u32::from(u16::MAX)) as u16;
         let (threads, tallies) = (HashMap::new(), Tallies::default());
         let line_bits = line.max(1).trailing_zeros();
-        Self { distances, sharing: sharing.map(Box::new), caches, tlbs, most, line_bits, threads, tallies }
+        Self { distances, caches, tlbs, most, line_bits, threads, tallies }
     }
 
     /// Keeps only what a child has that thread `tid` has created.
@@ -101,35 +94,15 @@ impl Every {
         let thread = self.threads.remove(&tid);
         self.threads.clear();
         self.threads.extend(thread.map(|t| (child, t)));
-        self.sharing.iter_mut().for_each(|sharing| sharing.forked(tid, child));
     }
 
     /// Nothing has been found so far; what threads have of their own is as it is.
     pub(super) fn forget(&mut self) {
         self.tallies = Tallies::default();
-        self.sharing.iter_mut().for_each(|sharing| sharing.forget());
-    }
-
-    pub(super) fn thread_born(&mut self, tid: Tid) {
-        self.sharing.iter_mut().for_each(|sharing| sharing.born(tid));
-    }
-
-    /// Files are mapped elsewhere from now on.
-    pub(super) fn mapped(&mut self) {
-        self.sharing.iter_mut().for_each(|sharing| sharing.look_again());
     }
 
     pub(super) fn thread_ended(&mut self, tid: Tid) {
         self.threads.remove(&tid);
-        self.sharing.iter_mut().for_each(|sharing| sharing.ended(tid));
-    }
-
-    /// The lines that threads have shared.
-    pub(super) fn shared(&mut self, sites: &[Site]) -> Option<sharing::Found> {
-        let at =
-            |n: u32| sites.get(n as usize).map(|site| grind_objects::Site { module: site.module, addr: site.addr.0 });
-        let nowhere = grind_objects::Site { module: u32::MAX, addr: 0 };
-        Some(self.sharing.take()?.found(|n| at(n).unwrap_or(nowhere)))
     }
 
     /// Distances, by instruction.
@@ -198,26 +171,18 @@ pub(super) fn records(p: &mut Process, sites: &Sites, tid: Tid, words: &[u32]) {
     let mut thread =
         every.threads.remove(&tid).unwrap_or_else(|| Thread::new(every.caches.as_ref(), every.tlbs.as_ref()));
     let mut beyond = std::mem::take(&mut p.beyond);
-    let from = From { tid, words };
     match &mut beyond {
-        BeyondFirst::Nothing => go_through(p, &mut every, &mut thread, sites, &mut Nobody, from),
-        BeyondFirst::Plain(last_level) => go_through(p, &mut every, &mut thread, sites, last_level, from),
+        BeyondFirst::Nothing => go_through(p, &mut every, &mut thread, sites, &mut Nobody, words),
+        BeyondFirst::Plain(last_level) => go_through(p, &mut every, &mut thread, sites, last_level, words),
         BeyondFirst::Deep(levels) => {
             levels.run(tid.0);
             p.second.resize(if levels.second() { sites.hot.len() } else { 0 }, 0);
-            go_through(p, &mut every, &mut thread, sites, &mut **levels, from);
+            go_through(p, &mut every, &mut thread, sites, &mut **levels, words);
         }
     }
     p.beyond = beyond;
     every.threads.insert(tid, thread);
     p.every = Some(every);
-}
-
-/// What a thread has recorded.
-#[derive(Clone, Copy)]
-struct From<'a> {
-    tid: Tid,
-    words: &'a [u32],
 }
 
 fn go_through(
@@ -226,15 +191,12 @@ fn go_through(
     thread: &mut Thread,
     sites: &Sites,
     asked: &mut impl Ask,
-    from: From<'_>,
+    words: &[u32],
 ) {
-    let Every { distances, sharing, tallies, line_bits, most, .. } = every;
-    let sharer = sharing.as_ref().and_then(|sharing| sharing.sharer(from.tid));
+    let Every { distances, tallies, line_bits, most, .. } = every;
     let mut rare = std::mem::take(&mut p.rare);
     let mut seen = Seen {
         sample: distances.map(|wanted| wanted.sample),
-        sharing: sharing.as_deref_mut(),
-        sharer,
         line_bits: *line_bits,
         most: *most,
         tallies,
@@ -243,7 +205,7 @@ fn go_through(
         asked,
         process: p,
     };
-    let mut rest = from.words;
+    let mut rest = words;
     while let Some((&number, operands)) = rest.split_first() {
         let Some(told) = sites.told.get(number as usize) else {
             let behind = match number {
@@ -273,9 +235,6 @@ fn go_through(
 /// What a thread's accesses are shown to.
 struct Seen<'a, A> {
     sample: Option<Sample>,
-    sharing: Option<&'a mut Sharing>,
-    /// The thread's number, if there are others.
-    sharer: Option<u32>,
     line_bits: u32,
     most: u16,
     tallies: &'a mut Tallies,
@@ -305,15 +264,8 @@ impl<A: Ask> Seen<'_, A> {
         {
             self.tallies.add(site, distance);
         }
-        if let (Some(sharing), Some(number)) = (&mut self.sharing, self.sharer) {
-            let at = || {
-                let site = &self.sites.all[site as usize];
-                grind_objects::Site { module: site.module, addr: site.addr.0 }
-            };
-            let p = &mut *self.process;
-            let objects = p.objects.as_deref_mut().filter(|_| p.by_object).map(|objects| (objects, &self.sites.images));
-            sharing.touch(number, touched, at, objects);
-        }
+        let p = &mut *self.process;
+        p.shared.touch(p.objects.as_deref_mut().filter(|_| p.by_object), self.sites.of(), touched);
         self.look_up(Port::Data, site, addr, size);
         if let Some(first) = &mut self.thread.first
             && first.misses(Port::Data, addr, size.into())
@@ -354,9 +306,7 @@ impl<A: Ask> Seen<'_, A> {
     fn object<'w>(&mut self, words: &'w [u32]) -> Option<&'w [u32]> {
         let p = &mut *self.process;
         let rest = object_record(&mut p.objects, &mut p.allocations, 0, words);
-        if let (Some(sharing), Some(objects)) = (&mut self.sharing, &mut self.process.objects) {
-            objects.changes().for_each(|place| sharing.close(place));
-        }
+        p.shared.close(p.objects.as_deref_mut());
         rest
     }
 

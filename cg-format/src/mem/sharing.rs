@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 /// shared truly.
 pub const EVENTS: [&str; 4] = ["FSr", "FSw", "TSr", "TSw"];
 
+/// The same where it is not counted how often lines are accessed: how many of an object's lines are shared falsely, and truly.
+pub const LINES: [&str; 2] = ["FSl", "TSl"];
+
 /// The longest line, in bytes.
 pub const LONGEST: u64 = 64;
 
@@ -30,6 +33,9 @@ pub struct SharingHead {
     pub reads: u64,
     /// Their writes.
     pub writes: u64,
+    /// Nobody has counted how often lines are read and written: all these numbers are 0.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub uncounted: bool,
 }
 
 /// How lines are shared.

@@ -44,7 +44,7 @@ try {
     for (const [name, cost] of [["r1", 70], ["r2", 80], ["r3", 100], ["b1", 60], ["b2", 75]]) {
         writeFileSync(join(scratch, `${name}.cg`), `events: Ir\nfl=a.c\nfn=steady\n1 ${cost}\nfn=grown\n2 ${name.startsWith("r") ? 50 : 20}\n`);
     }
-    // grind --cache-sim=yes --objects=yes --streams=misses --sharing=lines --reuse-dist=exact --D1=32768,8,64 ./shared
+    // grind --cache-sim=yes --objects=yes --streams=misses --sharing=counts --reuse-dist=exact --D1=32768,8,64 ./shared
     make("memory", "shared.cachegrind.xz", `--mem=${join(data, "shared.mem.xz")}`, "--mod-filename=s/.demo.//");
     writeFileSync(join(scratch, "samples.folded"), "main 5\nmain;left;shared 30\nmain;right 5\nkernel<b>;evil<i>\u202e 10\n");
     make("samples", "exact.cg", `--samples=${join(scratch, "samples.folded")}`, "--event=Pace=Smp / Ir");

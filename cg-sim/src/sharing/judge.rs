@@ -51,6 +51,15 @@ pub struct Row {
     pub uses: Vec<RowUse>,
 }
 
+/// The lines of an object that are shared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OfObject {
+    /// How many are, falsely and truly.
+    pub lines: [u64; 2],
+    /// The reads and writes of those that are shared falsely, and the same of those shared truly.
+    pub accesses: [u64; 4],
+}
+
 /// What was shared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
@@ -62,8 +71,8 @@ pub struct Found {
     pub rows: Vec<Row>,
     /// Lines that are in no row, since there were too many ways of sharing.
     pub others: u64,
-    /// Of each object the reads of lines that were shared falsely, the writes, and the same of those shared truly.
-    pub objects: FxHashMap<u32, [u64; 4]>,
+    /// By object what lines of it are shared.
+    pub objects: FxHashMap<u32, OfObject>,
 }
 
 /// By what lines are in the same row.
@@ -75,7 +84,7 @@ pub(super) struct Books {
     rows: Vec<Row>,
     numbers: FxHashMap<Key, usize>,
     others: u64,
-    objects: FxHashMap<u32, [u64; 4]>,
+    objects: FxHashMap<u32, OfObject>,
 }
 
 /// What a thread has done in a line.
@@ -133,9 +142,15 @@ impl Books {
     fn add(&mut self, start: u64, truly: bool, uses: &[&Use]) {
         let at = if truly { 2 } else { 0 };
         for used in uses.iter().filter(|used| used.object != NO_OBJECT) {
-            let sums = self.objects.entry(used.object).or_default();
+            let sums = &mut self.objects.entry(used.object).or_default().accesses;
             sums[at] = sums[at].saturating_add(used.reads);
             sums[at + 1] = sums[at + 1].saturating_add(used.writes);
+        }
+        let mut objects: Vec<u32> = uses.iter().map(|used| used.object).filter(|n| *n != NO_OBJECT).collect();
+        objects.sort_unstable();
+        objects.dedup();
+        for object in objects {
+            self.objects.entry(object).or_default().lines[usize::from(truly)] += 1;
         }
         let key = (truly, uses.iter().map(|used| (used.thread, used.object, used.read, used.written)).collect());
         let number = match self.numbers.get(&key) {

@@ -10,7 +10,7 @@ use grind_trace::FirstLevel;
 use grind_asm::Asm;
 use grind_asm::instructions::{BELOW, E, NE, NOT_SIGN, SHL, SHR};
 
-use super::{R8, R10, R14, RAX, RCX, RDI, RDX, UNROLLED, shown};
+use super::{R8, R10, R14, RAX, RCX, RDI, RDX, UNROLLED, bytes, shown};
 
 /// Where a line and its entry are.
 #[derive(Clone, Copy, Debug)]
@@ -25,16 +25,27 @@ pub(super) struct Line {
     other: Gpr,
     /// TLBs are simulated: a line that is shown no more is no more one of its page's.
     pages: bool,
+    /// Which bytes of lines are used is told.
+    bytes: bool,
+}
+
+impl Line {
+    /// The same where it is told which bytes of lines are used, or not.
+    pub(super) fn telling(self, bytes: bool) -> Self {
+        Self { bytes, ..self }
+    }
 }
 
 /// In most miss paths.
-pub(super) const LINE: Line = Line { reg: RAX, negated: false, entry: RCX, free: R8, other: R14, pages: false };
+pub(super) const LINE: Line =
+    Line { reg: RAX, negated: false, entry: RCX, free: R8, other: R14, pages: false, bytes: false };
 
 /// The same where TLBs are simulated.
 pub(super) const LINE_OF_PAGE: Line = Line { pages: true, ..LINE };
 
 /// In the miss path of a second line ([`Asm::miss_path_of_second`]).
-pub(super) const SECOND: Line = Line { reg: R8, negated: true, entry: R10, free: RDI, other: RCX, pages: false };
+pub(super) const SECOND: Line =
+    Line { reg: R8, negated: true, entry: R10, free: RDI, other: RCX, pages: false, bytes: false };
 
 /// What is rarely executed of a miss path, and stands behind it: the field of the jump that leads there, and where it goes on.
 #[derive(Clone, Copy, Debug)]
@@ -181,10 +192,14 @@ pub(super) fn show(c: &mut Asm, line: Line, time: Gpr, kept: bool) {
     show_in_way(c, line);
 }
 
-/// The first half of that: an entry shows a line by its tag, and has its time.
+/// The first half of that: an entry shows a line by its tag, and has its time. Changes what is free if bytes are told, and the flags.
 pub(super) fn show_tag(c: &mut Asm, line: Line, tag: Gpr, time: Gpr) {
     c.gs_index(0x89, tag, line.entry, layout::DATA_TAGS as u32);
     c.gs_index(0x89, time, line.entry, layout::DATA_TIMES as u32);
+    if line.bytes {
+        let free = if tag == line.free { line.other } else { line.free };
+        bytes::show(c, line.entry, tag, free);
+    }
 }
 
 /// The other half: way rdx says so. Changes what is free.

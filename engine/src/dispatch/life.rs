@@ -349,6 +349,7 @@ impl Dispatcher<'_> {
         p.threads.retain(|&x| x != tid);
         let last = p.threads.is_empty();
         self.contexts_ended(tid);
+        self.forget_bytes(pid);
         last.then_some(pid)
     }
 

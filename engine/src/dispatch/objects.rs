@@ -194,7 +194,10 @@ impl Dispatcher<'_> {
         for thread in p.threads.clone() {
             self.hand_over_ahead(thread);
         }
+        let pid = p.pid;
         self.tell_records(tid, counts, record);
+        // Lines where blocks come and go begin anew.
+        self.forget_bytes(pid);
     }
 
     /// Tells the sink what `tid` has recorded, where that `counts` or where nothing does.
@@ -233,6 +236,18 @@ impl Dispatcher<'_> {
         if let Some(trace_channel) = self.trace_channel.as_ref().filter(|_| self.settings.trace.lives) {
             self.hand_over_lives(pid);
             trace_channel.thread_born(pid, tid);
+            self.forget_bytes(pid);
+        }
+    }
+
+    /// Something has been told behind all that the threads of a process have recorded: which bytes of lines they have used before that
+    /// is forgotten, while they may run on, if it is told. Who uses them because of what has happened has got to know of it later, and
+    /// tells of it anew. While there is one thread nobody wants to know.
+    pub(super) fn forget_bytes(&self, pid: Pid) {
+        let Some(p) = self.processes.get(&pid).filter(|_| self.settings.trace.keeps_bytes()) else { return };
+        let unknown = if p.threads.len() > 1 { u64::MAX } else { 0 };
+        for slot in p.threads.iter().filter_map(|tid| self.threads.get(tid)).map(|th| th.slot) {
+            p.pool.borrow().forget_bytes(slot, unknown);
         }
     }
 

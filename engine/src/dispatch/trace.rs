@@ -8,7 +8,7 @@ use grind_codegen::level1::{self, MissPathAsm, Touched, Words};
 use grind_codegen::miss_path::Repeat;
 use grind_guest::image::Remote;
 use grind_guest::recover::Boundary;
-use grind_guest::slots::SlotId;
+use grind_guest::slots::{DataKept, SlotId};
 use grind_layout::{self as layout, SlotWord};
 use grind_ptrace::kinds::address_of;
 use grind_ptrace::{Regs, Stopped, register};
@@ -44,7 +44,8 @@ impl Dispatcher<'_> {
         if p.pool.borrow().words(slot).get(layout::OUTCOMES) != 0 {
             return Some(t);
         }
-        let SpaceTrace { miss_paths: [access, fetch, stack, second], settings, .. } = p.code_cache.borrow().trace;
+        let SpaceTrace { miss_paths: [access, fetch, stack, second, bytes], settings, .. } =
+            p.code_cache.borrow().trace;
         let line = settings.accesses.map_or(0, |c| u64::from(c.line));
         {
             let pool = p.pool.borrow();
@@ -55,6 +56,7 @@ impl Dispatcher<'_> {
                 (SlotWord::AccessMissPath, access.0),
                 (SlotWord::SecondMissPath, second.0),
                 (SlotWord::FetchMissPath, fetch.0),
+                (SlotWord::BytesPath, bytes.0),
                 (SlotWord::MissPathStack, gs + layout::MISS_PATH_STACK),
                 (SlotWord::StackMissPath, stack.0),
                 (SlotWord::TracePos, layout::TRACE_BUFFER),
@@ -209,7 +211,8 @@ impl Dispatcher<'_> {
     fn miss_path_of_repeat(&mut self, tid: Tid, site: u32, before: [u64; 3], after: [u64; 3]) {
         let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
         let (slot, pool, code_cache) = (th.slot, p.pool.clone(), p.code_cache.clone());
-        let uses = code_cache.borrow().trace.settings.keeps_uses();
+        let settings = code_cache.borrow().trace.settings;
+        let (uses, bytes) = (settings.keeps_uses(), settings.keeps_bytes());
         let kind = code_cache.borrow().trans.trace_sites[site as usize].kind;
         let (Some(cache), SiteKind::Repeated { size, source, target, target_first, narrow }) =
             (code_cache.borrow().trace.settings.accesses, kind)
@@ -219,8 +222,8 @@ impl Dispatcher<'_> {
         let repeat = Repeat { size, source, target, target_first, narrow };
         let mut records = Vec::new();
         let tlb = code_cache.borrow().trace.settings.tlbs.map(|tlbs| tlbs.data);
-        let state = pool.borrow().data_cache(slot, cache, uses, tlb.is_some());
-        let mut miss_path_asm = MissPathAsm::new(state, cache, uses).with_tlb(tlb);
+        let state = pool.borrow().data_cache(slot, cache, DataKept::by(&settings));
+        let mut miss_path_asm = MissPathAsm::new(state, cache, uses).telling(bytes).with_tlb(tlb);
         miss_path_asm.repeat(repeat, before, after, |done, missed, at_target| {
             let site = site + 1 + u32::from(at_target);
             records.extend(done.touched.iter().map(|t| of_line(t, site).to_vec()));
@@ -258,7 +261,8 @@ impl Dispatcher<'_> {
         let slot = th.slot;
         let Some(p) = self.process_of(tid) else { return };
         let (pool, code_cache) = (p.pool.clone(), p.code_cache.clone());
-        let uses = code_cache.borrow().trace.settings.keeps_uses();
+        let settings = code_cache.borrow().trace.settings;
+        let (uses, bytes) = (settings.keeps_uses(), settings.keeps_bytes());
         let (cache, touches) = {
             let code_cache = code_cache.borrow();
             let (Some(cache), SiteKind::Special { index, words }) =
@@ -286,7 +290,7 @@ impl Dispatcher<'_> {
             };
             let (missed, touched, replaced, pages) = {
                 let pool = pool.borrow();
-                let mut miss_path_asm = MissPathAsm::new(pool.words(slot), cache, uses).with_tlb(tlb);
+                let mut miss_path_asm = MissPathAsm::new(pool.words(slot), cache, uses).telling(bytes).with_tlb(tlb);
                 let missed = miss_path_asm.access(touch.address, size);
                 (missed, miss_path_asm.touched, miss_path_asm.replaced, miss_path_asm.page_misses)
             };
@@ -314,7 +318,7 @@ impl Dispatcher<'_> {
         else {
             return;
         };
-        let miss_path_asm = MissPathAsm::new(p.pool.borrow().data_cache(slot, cache, true, false), cache, true);
+        let miss_path_asm = MissPathAsm::new(p.pool.borrow().data_cache(slot, cache, DataKept::Uses), cache, true);
         let lines = u64::from(cache.sets) * u64::from(cache.ways);
         let used = (0..lines).map(|n| (n * layout::DATA_WAY, miss_path_asm.used(n * layout::DATA_WAY)));
         let words: Vec<u32> = used

@@ -23,6 +23,7 @@ use cg_cli::glob::Pattern;
 use cg_sim::host::Given;
 use grind_analysis::callgrind::settings::Settings;
 use grind_isa::cpuid::CpuModel;
+use grind_objects::sharing::Detail;
 use grind_session::{Beside, OwnCode};
 use grind_symbols::Inlined;
 
@@ -156,7 +157,7 @@ pub struct Options {
     /// Stack distances.
     pub distances: distances::Wanted,
     /// Lines that threads share are found.
-    pub sharing: bool,
+    pub sharing: Option<Detail>,
     /// The file of data objects.
     pub mem_out_file: Option<Template>,
     /// Whether branch prediction is simulated.
@@ -254,7 +255,7 @@ impl Options {
             collect_alloc: false,
             streams: false,
             distances: distances::Wanted::default(),
-            sharing: false,
+            sharing: None,
             mem_out_file: None,
             branch_sim: false,
             cycle_estimation: false,

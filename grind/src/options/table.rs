@@ -11,6 +11,7 @@ use crate::allocators::AllocFn;
 use cg_cli::expand::Template;
 use cg_cli::glob::Pattern;
 use grind_isa::cpuid::CpuModel;
+use grind_objects::sharing::Detail;
 use grind_session::{Beside, OwnCode};
 use grind_types::Pid;
 
@@ -466,14 +467,19 @@ pub static OPTIONS: &[Opt] = &[
     ),
     opt(
         &["--sharing"],
-        Kind::Choice(&["no", "lines"]),
+        Kind::Choice(&["no", "lines", "counts"]),
         Role::Tool(|o, v| {
-            o.sharing = matches!(v, Value::Text(text) if text == "lines");
+            o.sharing = match v {
+                Value::Text(text) if text == "lines" => Some(Detail::Lines),
+                Value::Text(text) if text == "counts" => Some(Detail::Counts),
+                _ => None,
+            };
             Ok(())
         }),
         "no",
         "with --cache-sim=yes: which threads read and wrote which bytes of the same lines, and whether these are the same (lines); \
-         with --objects=yes by data object; slow: every access is told, and contexts of the statistics are not told apart",
+         and also how often (counts: slow, every access is told); with --objects=yes by data object; contexts of the statistics are \
+         not told apart",
     ),
     opt(
         &["--mem-out-file"],
@@ -483,7 +489,7 @@ pub static OPTIONS: &[Opt] = &[
             Ok(())
         }),
         "mem.out.%p",
-        "with --objects=yes, --reuse-dist=exact or --sharing=lines: the file of data objects, distances and shared lines, JSON lines; FILE.data beside it is a profile of them for cg_annotate; %p, %n, %q{VAR}, %r and %% as in --log-file",
+        "with --objects=yes, --reuse-dist=exact or --sharing: the file of data objects, distances and shared lines, JSON lines; FILE.data beside it is a profile of them for cg_annotate; %p, %n, %q{VAR}, %r and %% as in --log-file",
     ),
     opt(
         &["--branch-sim"],

@@ -133,8 +133,11 @@ fn caches_are_chosen() {
     assert!(o.objects && !o.streams && !o.mem_out_file().has_pid());
     let (o, _) = run(&["--objects=yes", "--streams=misses", "x"]);
     assert!(o.objects && o.streams);
-    assert_eq!((o.distances, o.sharing), (distances::Wanted::default(), false));
-    assert!(run(&["--sharing=lines", "x"]).0.sharing && !run(&["--sharing=lines", "--sharing=no", "x"]).0.sharing);
+    assert_eq!((o.distances, o.sharing), (distances::Wanted::default(), None));
+    let sharing = |words: &[&str]| run(words).0.sharing;
+    assert_eq!(sharing(&["--sharing=lines", "x"]), Some(Detail::Lines));
+    assert_eq!(sharing(&["--sharing=counts", "x"]), Some(Detail::Counts));
+    assert_eq!(sharing(&["--sharing=lines", "--sharing=no", "x"]), None);
     let (o, _) = run(&["--reuse-dist=exact", "--reuse-sample=64", "x"]);
     assert_eq!(o.distances, distances::Wanted { exact: true, sample: Some(64) });
     let (o, _) = run(&["--reuse-dist=exact", "--reuse-dist=no", "--reuse-sample=8", "--reuse-sample=0", "x"]);

@@ -40,6 +40,29 @@ pub fn elements(kind: SiteKind, record: &[u32], mut each: impl FnMut(bool, u64))
     }
 }
 
+/// Calls `each` for what a repeated instruction has accessed, in any order: whether it is at \[rdi\], the first address, and how many
+/// elements there are from there on.
+pub fn runs(kind: SiteKind, record: &[u32], mut each: impl FnMut(bool, u64, u64)) {
+    let SiteKind::Repeated { size, source, target, narrow, .. } = kind else { return };
+    if narrow {
+        // They may wrap around.
+        return elements(kind, record, |at_target, addr| each(at_target, addr, 1));
+    }
+    let [count, from, to, left, from_after, to_after] = [1, 3, 5, 7, 9, 11].map(|n| joined(record[n], record[n + 1]));
+    let n = count.wrapping_sub(left);
+    if n == 0 {
+        return;
+    }
+    let down = (from_after.wrapping_sub(from) | to_after.wrapping_sub(to)).cast_signed() < 0;
+    let behind = if down { (n - 1).wrapping_mul(size.into()) } else { 0 };
+    if source {
+        each(false, from.wrapping_sub(behind), n);
+    }
+    if target != Target::Unused {
+        each(true, to.wrapping_sub(behind), n);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,6 +73,32 @@ mod tests {
         let mut found = Vec::new();
         elements(kind, &record, |at_target, addr| found.push((at_target, addr)));
         found
+    }
+
+    /// They are the same accesses as those that come one by one.
+    #[test]
+    fn runs_are_made_of_elements() {
+        let kind = |size, narrow| SiteKind::Repeated {
+            size,
+            source: true,
+            target: Target::Write,
+            target_first: false,
+            narrow,
+        };
+        for (size, narrow) in [(1, false), (8, false), (4, true)] {
+            for registers in [[9, 100, 500, 0, 172, 572], [9, 100, 500, 8, 100 - 8, 500 - 8], [3, 7, 9, 3, 7, 9]] {
+                let mut record = vec![0];
+                record.extend(registers.into_iter().flat_map(|r: u64| [r as u32, (r >> 32) as u32]));
+                let mut all = told(kind(size, narrow), registers);
+                let mut found = Vec::new();
+                runs(kind(size, narrow), &record, |at_target, addr, n| {
+                    found.extend((0..n).map(|k| (at_target, addr + k * u64::from(size))));
+                });
+                all.sort_unstable();
+                found.sort_unstable();
+                assert_eq!(found, all, "{size} {narrow} {registers:?}");
+            }
+        }
     }
 
     #[test]

@@ -69,7 +69,8 @@ export interface Memory {
     /** Bytes of a line of the first-level cache, and misses in no stream; undefined if streams were not asked for. */
     streams: { line: number; others: number } | undefined;
     reuse: { line: number; sample: number; rows: Distances[] } | undefined;
-    sharing: { line: number; threads: number; others: number; rows: SharedLines[] } | undefined;
+    /** `counted`: also how often lines are read and written. */
+    sharing: { line: number; threads: number; others: number; counted: boolean; rows: SharedLines[] } | undefined;
 }
 
 type Raw = Record<string, unknown>;
@@ -115,7 +116,7 @@ export function memoryOf(file: string, names: string, steps: string): Memory {
         command: text(first.command), events: list(first.events).map(text), totals: numbers(first.totals), objects,
         streams: ofStreams && { line: number(ofStreams.line), others: number(ofStreams.others) },
         reuse: ofReuse && { line: number(ofReuse.line), sample: Math.max(1, number(ofReuse.sample)), rows: reuse },
-        sharing: ofSharing && { line: number(ofSharing.line), threads: number(ofSharing.threads), others: number(ofSharing.others), rows: sharing },
+        sharing: ofSharing && { line: number(ofSharing.line), threads: number(ofSharing.threads), others: number(ofSharing.others), counted: ofSharing.uncounted !== true, rows: sharing },
     };
 }
 

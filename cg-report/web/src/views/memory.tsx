@@ -199,13 +199,13 @@ function Bytes({ line, use }: { line: number; use: SharedUse }) {
 }
 
 function Sharing({ data, objects }: { data: NonNullable<Data["sharing"]>; objects: readonly DataObject[] }) {
-    const { line, threads, others, rows: all } = data;
+    const { line, threads, others, counted, rows: all } = data;
     const closed = open.value;
-    const rows = useMemo(() => [...all].sort((a, b) => b.reads + b.writes - a.reads - a.writes).flatMap((lines, at): SharedRow[] => {
+    const rows = useMemo(() => [...all].sort((a, b) => (counted ? b.reads + b.writes - a.reads - a.writes : b.lines - a.lines)).flatMap((lines, at): SharedRow[] => {
         const key = `shared ${at}`;
         // They begin open: who uses what is what there is to see.
         return closed.has(key) ? [{ lines, key }] : [{ lines, key }, ...lines.uses.map((use) => ({ lines, use, key }))];
-    }), [all, closed]);
+    }), [all, closed, counted]);
     if (all.length === 0) { return <Empty title="No lines are shared"><p>No line that a thread wrote was used by another one while both lived.</p></Empty>; }
     const whole = all.reduce((sum, { reads, writes }) => sum + reads + writes, 0);
     const name = (object: number) => objects[object]?.name ?? "line";
@@ -215,8 +215,8 @@ function Sharing({ data, objects }: { data: NonNullable<Data["sharing"]>; object
         const [from, to] = [Math.min(...ends.map(([first]) => first)), Math.max(...ends.map(([, last]) => last))];
         return ends.length === 0 ? "" : `${name(use.object)}+${use.offset + from}..${use.offset + to - 1}`;
     };
-    const said = (use: SharedUse) => `T${use.thread} ${[use.reads > 0 ? "reads" : "", use.writes > 0 ? "writes" : ""].filter((word) => word !== "").join(" and ")} ${range(use)}`;
-    const columns: TableColumn[] = [
+    const said = (use: SharedUse) => `T${use.thread} ${[use.read.length > 0 ? "reads" : "", use.written.length > 0 ? "writes" : ""].filter((word) => word !== "").join(" and ")} ${range(use)}`;
+    const every: TableColumn[] = [
         { id: "what", title: "Shared, thread", text: true, least: 220, cell: (place) => {
             const { lines, use } = at(place);
             if (use) { return said(use); }
@@ -230,6 +230,7 @@ function Sharing({ data, objects }: { data: NonNullable<Data["sharing"]>; object
             full: (place) => { const { use } = at(place); const say = (spans: [number, number][]) => spans.map(([from, to]) => `${from}..${to - 1}`).join(" ") || "none"; return use ? `reads bytes ${say(use.read)}; writes bytes ${say(use.written)}` : ""; } },
         { id: "where", title: "Where", width: 220, text: true, cell: (place) => at(place).use?.places.map(placeText).join("; ") ?? "", full: (place) => at(place).use?.places.map(({ file, line: number, function: of }) => `${file}:${number} ${of}`).join("\n") ?? "" },
     ];
+    const columns = counted ? every : every.filter(({ id }) => id !== "reads" && id !== "writes");
     return (
         <Table label="Shared lines" rows={rows.map((_, place) => place)} columns={columns} selected={chosen.value >= 0 && chosen.value < rows.length ? chosen.value : undefined}
             tree={(place) => ({ level: at(place).use ? 1 : 0, open: at(place).use ? undefined : !closed.has(at(place).key) })} onToggle={(place) => toggle(at(place).key)}
