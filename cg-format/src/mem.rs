@@ -95,6 +95,9 @@ pub struct Head {
     /// How many rows of functions that miss objects follow behind those, if calls were recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed_by: Option<usize>,
+    /// The bytes of a line, if it was measured how lines are used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uses: Option<u64>,
 }
 
 /// What the first line says of streams.

@@ -70,6 +70,7 @@ fn objects(
         writeln!(out)?;
         writeln!(out, "{}", columns.row(model, &row.counts, &title(&row.object, sources)))?;
         callers(out, &row.object)?;
+        uses(out, model, row)?;
         fields(out, model, row, columns)?;
         missed_by(out, model, row, columns)?;
         streams(out, model, row, sources)?;
@@ -215,6 +216,26 @@ fn callers(out: &mut dyn Write, object: &Object) -> io::Result<()> {
         writeln!(out, "    called by {}{place}", caller.function)?;
     }
     Ok(())
+}
+
+/// How much of the lines that were loaded for an object was accessed before they left a cache, if that was measured.
+fn uses(out: &mut dyn Write, model: &Model, row: &Row) -> io::Result<()> {
+    let Some(line) = model.mem.head.uses.filter(|_| model.commands.len() == 1) else { return Ok(()) };
+    let count = |event: &str| {
+        let at = model.mem.head.events.iter().position(|known| known == event);
+        at.and_then(|at| row.object.counts.get(at)).copied().unwrap_or(0)
+    };
+    let of_level = |(used, lost, level): (&str, &str, &str)| {
+        let (used, lost) = (count(used), count(lost));
+        let lines = used.saturating_add(lost) as f64 / line as f64;
+        (lines > 0.0).then(|| format!("{:.1} of each line that left {level}", used as f64 / lines))
+    };
+    let levels = [("Used1", "SpLoss1", "the first level"), ("Used2", "SpLoss2", "the last one")];
+    let levels: Vec<String> = levels.into_iter().filter_map(of_level).collect();
+    if levels.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "    of {line} bytes were used: {}", levels.join(", "))
 }
 
 /// What of an object is missed, where it is not all of the same eight bytes.

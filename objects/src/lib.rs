@@ -62,11 +62,17 @@ pub enum Object {
     Unknown,
 }
 
+/// How lines were used that have left a cache: AcCost and SpLoss of the first levels and of the last one, then the bytes that were
+/// accessed, of both.
+pub type Uses = [u64; 6];
+
 /// What is counted of an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Misses: reads of the first and of the last level, then writes.
     pub misses: [u64; 4],
+    /// How the lines were used that were loaded for it, if that is measured.
+    pub uses: Uses,
     /// Blocks that were handed out.
     pub blocks: u64,
     /// Their bytes, as they were asked for.
@@ -183,6 +189,8 @@ pub struct Found {
     pub missed_by: Vec<MissedBy>,
     /// How often the instruction at each address was executed, if that is not in the report.
     pub executions: Option<BTreeMap<u64, u64>>,
+    /// The bytes of a line, if it was measured how lines are used.
+    pub uses: Option<u64>,
 }
 
 /// What a function, in its context, misses.
@@ -194,8 +202,17 @@ pub struct MissedBy {
     pub file: Vec<u8>,
     /// The file that it is in.
     pub module: Vec<u8>,
-    /// By object, as [`Tally::misses`].
-    pub missed: Vec<(u32, [u64; 4])>,
+    /// By object.
+    pub missed: Vec<(u32, Missed)>,
+}
+
+/// What a function has missed of an object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Missed {
+    /// As [`Tally::misses`].
+    pub misses: [u64; 4],
+    /// As [`Tally::uses`], of lines that it has loaded.
+    pub uses: Uses,
 }
 
 impl Objects {
@@ -396,6 +413,20 @@ impl Objects {
             streams.missed(key, streams::Miss { addr, size, place, last_level });
         }
         number
+    }
+
+    /// The number of the object at an address that the instruction at `site` accesses.
+    pub fn at(&mut self, images: &Images, addr: u64, site: Site) -> u32 {
+        match self.blocks.find(addr) {
+            Some((number, _)) => number,
+            None => self.other(images, addr, site).0,
+        }
+    }
+
+    /// Lines that were loaded for an object were used like that.
+    pub fn used(&mut self, object: u32, uses: &Uses) {
+        let sums = &mut self.found[object as usize].1.uses;
+        sums.iter_mut().zip(uses).for_each(|(sum, n)| *sum += n);
     }
 
     /// Wants to know where blocks come and go from here on: [`Objects::changes`].

@@ -169,7 +169,11 @@ impl Recorder {
     /// Data objects are found, if that is `wanted`: they need records of misses, or of nothing but what allocators do.
     #[must_use]
     pub fn with_objects(self, wanted: Option<Wanted>) -> Self {
-        Self { objects: wanted, ..self }
+        let mut used = self.used;
+        if wanted.as_ref().is_some_and(|wanted| wanted.misses) {
+            used.iter_mut().for_each(Used::tell_objects);
+        }
+        Self { objects: wanted, used, ..self }
     }
 
     /// Cycles are estimated by `pricing`, if there is one.

@@ -9,13 +9,14 @@ use std::collections::{BTreeMap, HashMap};
 use cg_calls::{Calls, Node, Profile};
 use cg_format::callgrind::context_name;
 use cg_format::mem::streams::Access;
-use grind_objects::{Images, Miss, MissedBy, Objects, Reader, Site as Place};
+use grind_objects::{Images, Miss, Missed as AtObject, MissedBy, Objects, Reader, Site as Place, Uses};
 use grind_trace::{Done, Site, SiteKind};
 use grind_types::Tid;
 use grind_types::hash::Map;
 
 use super::super::code::Catalogue;
 use super::super::columns::{Columns, Depth};
+use super::cache_lines::Touching;
 use crate::callgrind::rows::Program as _;
 use crate::simulator::{Findings, Found};
 
@@ -30,6 +31,8 @@ pub struct Wanted {
     pub streams: Option<u64>,
     /// There is a second level before the last one.
     pub second: bool,
+    /// How lines of so many bytes are used is told by object.
+    pub uses: Option<u64>,
     /// Where the session looks for what was found.
     pub findings: Findings,
 }
@@ -48,7 +51,9 @@ pub(super) struct ByObject {
     /// The depth of what all levels have missed.
     memory: usize,
     /// Of threads that have ended: by what ran, and by object.
-    missed: HashMap<Node, BTreeMap<u32, Missed>>,
+    missed: HashMap<Node, BTreeMap<u32, AtObject>>,
+    /// Bytes of lines of which it is told how they are used.
+    uses: Option<u64>,
     /// How often counters were executed, up to the last part.
     executions: Option<HashMap<u32, u64>>,
 }
@@ -68,6 +73,7 @@ impl ByObject {
             misses: wanted.misses,
             memory: 1 + usize::from(wanted.second),
             missed: HashMap::new(),
+            uses: wanted.uses,
             executions: wanted.streams.map(|_| HashMap::new()),
         }
     }
@@ -78,8 +84,12 @@ impl ByObject {
             return;
         }
         let access = match miss.site.kind {
-            SiteKind::Write(_) | SiteKind::Sized { done: Done::Write } => Access::Write,
-            SiteKind::Modify(_) | SiteKind::Sized { done: Done::Modify } => Access::Modify,
+            SiteKind::Write(_) | SiteKind::Sized { done: Done::Write } | SiteKind::Member { done: Done::Write, .. } => {
+                Access::Write
+            }
+            SiteKind::Modify(_) | SiteKind::Sized { done: Done::Modify } | SiteKind::Member { done: Done::Modify, .. } => {
+                Access::Modify
+            }
             _ => Access::Read,
         };
         // Callgrind books a modification as a write.
@@ -94,6 +104,20 @@ impl ByObject {
         misses[first + 1] += u64::from(last_level);
     }
 
+    /// An access of `site` to an address, if lines are told apart by object.
+    #[inline]
+    pub(super) fn touching<'a>(&'a mut self, images: &'a Images, site: &Site, addr: u64) -> Option<Touching<'a>> {
+        let at = Place { module: site.module, addr: site.addr.0 };
+        self.misses.then_some(Touching { objects: &mut self.objects, images, site: at, addr, last: None })
+    }
+
+    /// Lines that this function loaded for an object were used like that.
+    pub(super) fn used(&mut self, by: Node, object: u32, uses: Uses) {
+        self.objects.used(object, &uses);
+        let sums = &mut self.missed.entry(by).or_default().entry(object).or_default().uses;
+        sums.iter_mut().zip(uses).for_each(|(sum, n)| *sum += n);
+    }
+
     /// Costs are set to zero.
     pub(super) fn forget(&mut self) {
         self.objects.forget();
@@ -104,7 +128,7 @@ impl ByObject {
     pub(super) fn thread_ended(&mut self, tid: Tid, calls: &Calls, missed: OfThread) {
         for ((node, object), missed) in missed {
             let sums = self.missed.entry(calls.describe(node)).or_default().entry(object).or_default();
-            sums.iter_mut().zip(missed).for_each(|(sum, n)| *sum += n);
+            sums.misses.iter_mut().zip(missed).for_each(|(sum, n)| *sum += n);
         }
         self.objects.thread_ended(tid);
     }
@@ -130,6 +154,7 @@ impl ByObject {
             }
         }
         objects.executions = Some(executed);
+        objects.uses = self.uses;
         let (nodes, missed): (Vec<Node>, Vec<_>) = self.missed.into_iter().unzip();
         let profile = Profile { nodes, ..Profile::default() };
         let resolved = catalogue.resolve(&profile, &[]);

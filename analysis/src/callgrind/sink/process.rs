@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use callgrind_control_protocol::{self as control, Frame};
-use cg_calls::{Calls, Config, JumpKind, Profile, Request, SiteId, Step, StepKind};
+use cg_calls::{Calls, Config, JumpKind, Node, Profile, Request, SiteId, Step, StepKind};
 use grind_names::made::Registry;
 use grind_trace::frames::FrameRecord;
 use grind_trace::operands;
@@ -335,7 +335,9 @@ impl Process {
     pub(super) fn take(&mut self, trigger: Trigger) -> Found {
         let mut threads: Vec<(u64, Profile)> = std::mem::take(&mut self.ended);
         if let Some(used) = &mut self.used {
-            threads.extend(used.settle(true, self.threads.values_mut().filter_map(Thread::line_use)));
+            let by_object = &mut self.by_object;
+            let tell = |by, object, uses| by_object.iter_mut().for_each(|of| of.used(Node::clone(&by), object, uses));
+            threads.extend(used.settle(true, self.threads.values_mut().filter_map(Thread::line_use), tell));
         }
         let mut running: Vec<&mut Thread> = self.threads.values_mut().collect();
         running.sort_by_key(|t| t.number);
@@ -570,7 +572,10 @@ impl Process {
                     used.thread_ended(of_thread, &mut t.calls);
                 }
                 let threads = self.threads.values_mut().chain(std::iter::once(&mut t));
-                let deferred = used.settle(false, threads.filter_map(Thread::line_use));
+                let by_object = &mut self.by_object;
+                let tell =
+                    |by, object, uses| by_object.iter_mut().for_each(|of| of.used(Node::clone(&by), object, uses));
+                let deferred = used.settle(false, threads.filter_map(Thread::line_use), tell);
                 self.ended.extend(deferred);
                 if let Some(of_thread) = &t.used {
                     used.thread_gone(of_thread, t.number, &t.calls);

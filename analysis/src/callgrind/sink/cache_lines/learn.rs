@@ -48,11 +48,21 @@ impl Used {
                 SiteKind::Indirect => What::Branch(Missed::Indirect),
                 SiteKind::Repeated { .. } => What::Repeated,
                 SiteKind::Special { .. } => What::Special,
-                SiteKind::Sized { done: Done::Read } | SiteKind::Read(_) => {
+                SiteKind::Read(size) => {
+                    missed = Missed::Read;
+                    member.size = size.into();
+                    if self.kept { What::Line(missed) } else { What::Told }
+                }
+                SiteKind::Write(size) | SiteKind::Modify(size) => {
+                    missed = Missed::Write;
+                    member.size = size.into();
+                    if self.kept { What::Line(missed) } else { What::Told }
+                }
+                SiteKind::Sized { done: Done::Read } => {
                     missed = Missed::Read;
                     if self.kept { What::Line(missed) } else { What::Told }
                 }
-                SiteKind::Sized { .. } | SiteKind::Write(_) | SiteKind::Modify(_) => {
+                SiteKind::Sized { .. } => {
                     missed = Missed::Write;
                     if self.kept { What::Line(missed) } else { What::Told }
                 }
