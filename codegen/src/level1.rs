@@ -278,7 +278,11 @@ impl<W: Words> MissPathAsm<W> {
         // (Other lines are longer than 64 bytes, and their uses are not kept.)
         let within = u64::MAX >> (64 - self.cache.line.min(64));
         let missed = self.touch((first, address), clock - 1, all << ((address - first) & 63) & within, both);
-        if both { self.touch((last, address), clock, all >> (last.wrapping_sub(address) & 63), true) | missed } else { missed }
+        if both {
+            self.touch((last, address), clock, all >> (last.wrapping_sub(address) & 63), true) | missed
+        } else {
+            missed
+        }
     }
 
     /// What a repeated instruction has done: `before` and `after` are rcx, rsi and rdi. Calls `tell` where there is

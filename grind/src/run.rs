@@ -334,7 +334,6 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         uses: caches
             .filter(|_| options.callgrind.cache_use != CacheUse::No && options.objects)
             .map(|caches| caches.ll.line().into()),
-        findings: findings.clone(),
     });
     runner.simulate(simulation, findings);
     runner.listens(opened.clone());

@@ -82,7 +82,7 @@ fn objects(
     writeln!(out)?;
     if let Some(head) = &model.mem.head.streams
         && head.others > 0
-        && style.files.len() == 1
+        && model.commands.len() == 1
     {
         writeln!(
             out,
@@ -103,14 +103,15 @@ fn section(out: &mut dyn Write, name: &str) -> io::Result<()> {
 fn metadata(out: &mut dyn Write, model: &Model, style: &Style) -> io::Result<()> {
     section(out, "Metadata")?;
     writeln!(out, "Invocation:       {}", style.invocation)?;
-    for (n, (command, file)) in model.commands.iter().zip(&style.files).enumerate() {
-        let side = match (style.files.len(), n) {
-            (1, _) => "",
-            (_, 0) => " before",
-            _ => " after",
-        };
-        writeln!(out, "{:17} {command}", format!("Command{side}:"))?;
-        writeln!(out, "{:17} {file}", format!("Data file{side}:"))?;
+    if let [command] = &model.commands[..] {
+        writeln!(out, "{:17} {command}", "Command:")?;
+        style.files.iter().try_for_each(|file| writeln!(out, "{:17} {file}", "Data file:"))?;
+    } else {
+        let sides = model.commands.iter().zip(&style.files).zip([" before", " after"]);
+        for ((command, file), side) in sides {
+            writeln!(out, "{:17} {command}", format!("Command{side}:"))?;
+            writeln!(out, "{:17} {file}", format!("Data file{side}:"))?;
+        }
     }
     model.mem.head.desc.iter().try_for_each(|line| writeln!(out, "{line}"))?;
     let names = |of: &[usize]| of.iter().map(|n| &*model.mem.head.events[*n]).collect::<Vec<_>>().join(" ");

@@ -185,6 +185,8 @@ pub struct Found {
     pub streams: Option<streams::Found>,
     /// By object, and by offset in steps of [`FIELD`]: as [`Tally::misses`], of those that are not too large.
     pub fields: Vec<Vec<[u64; 4]>>,
+    /// Of a part: by number, which of `objects` it is, if it is one of them.
+    pub numbers: Vec<Option<u32>>,
     /// Which functions miss them, if calls are recorded.
     pub missed_by: Vec<MissedBy>,
     /// How often the instruction at each address was executed, if that is not in the report.
@@ -488,6 +490,35 @@ impl Objects {
         self.found.push((object, Tally::default()));
         self.numbers.insert(key, number);
         number
+    }
+
+    /// What was found since the last time, of those objects of which something was. Objects stay; their counts begin anew.
+    pub fn part(&mut self) -> Found {
+        let mut numbers: Vec<Option<u32>> = Vec::new();
+        let mut objects = Vec::new();
+        for (object, tally) in &mut self.found {
+            let next = Tally { live: tally.live, peak: tally.live, ..Tally::default() };
+            let part = std::mem::replace(tally, next);
+            let found = part.misses != [0; 4] || part.uses != [0; 6] || part.blocks != 0;
+            numbers.push(found.then(|| {
+                objects.push((object.clone(), part));
+                objects.len() as u32 - 1
+            }));
+        }
+        let number = |object: u32| numbers.get(object as usize).copied().flatten();
+        let mut fields = vec![Vec::new(); objects.len()];
+        for (object, of) in std::mem::take(&mut self.fields).into_iter().enumerate() {
+            if let Some(n) = number(object as u32) {
+                fields[n as usize] = of;
+            }
+        }
+        let mut streams = self.streams.as_mut().map(|streams| streams.anew().found());
+        for stream in streams.iter_mut().flat_map(|found| &mut found.streams) {
+            // (Whose object has been missed.)
+            stream.key.object = number(stream.key.object).unwrap_or(stream.key.object);
+        }
+        let unknown_frees = std::mem::take(&mut self.unknown_frees);
+        Found { objects, unknown_frees, streams, fields, numbers, ..Found::default() }
     }
 
     /// All that was found.

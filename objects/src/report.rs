@@ -80,6 +80,8 @@ pub fn mem(
             reuse: distances.map(distances::Found::head),
             sharing: shared.map(sharing::Found::head),
             missed_by: None,
+            part: None,
+            last: false,
             uses: found.uses,
         },
         objects: Vec::new(),

@@ -25,12 +25,35 @@ struct Process {
 impl Process {
     /// The sum of an event in all parts.
     fn total(&self, event: &str) -> u64 {
+        self.total_of(None, event)
+    }
+
+    /// The sum of an event in a part, or in all.
+    fn total_of(&self, number: Option<u64>, event: &str) -> u64 {
         let parts = self.parts.iter().flat_map(|profile| &profile.parts);
+        let parts = parts.filter(|part| number.is_none() || part.header.number.unwrap_or(1) == number.unwrap_or(1));
         let totals = parts.map(|part| {
             let at = part.header.events.iter().position(|e| e == event);
             at.map_or(0, |at| u64::try_from(part.total()[at]).expect("no difference"))
         });
         totals.sum()
+    }
+
+    /// The objects have what the profile has, in a part or in all.
+    fn check_totals(&self, number: Option<u64>, of: &str) {
+        for (event, total) in self.mem.head.events.iter().zip(&self.mem.head.totals) {
+            // (What is used of lines is all that is not lost: it is no event.)
+            if !event.starts_with("Used") {
+                assert_eq!(self.total_of(number, event), *total, "{event}, part {number:?} of {of}");
+            }
+        }
+    }
+
+    /// The same of a part, and of the profile of its objects.
+    fn check(&self, number: Option<u64>, of: &str) {
+        self.check_totals(number, of);
+        let expected: Vec<i128> = self.mem.head.totals.iter().map(|n| i128::from(*n)).collect();
+        assert_eq!(self.data.parts[0].total(), expected, "{of}");
     }
 
     /// What a function has cost itself, by event.
@@ -81,16 +104,15 @@ fn run_with(options: &[&str], words: &[&str], dir: &Path) -> Vec<Process> {
         assert!(breaches.is_empty(), "{options:?} {words:?}: {breaches:?}");
         read_profile(bytes.as_slice(), &name).expect("a profile")
     };
+    let dots = out.path().display().to_string().matches('.').count();
     let mut names: Vec<PathBuf> =
         fs::read_dir(out.path()).expect("its folder").map(|e| e.expect("a file").path()).collect();
     names.sort();
     let named = |path: &Path, prefix: &str| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with(prefix));
     let mut processes = Vec::new();
-    for name in names.iter().filter(|n| named(n, "mem.") && n.extension().is_some_and(|e| e != "data")) {
+    // `mem.PID` is of the last part of a process, `mem.PID.N` of the others.
+    for name in names.iter().filter(|n| named(n, "mem.") && n.display().to_string().matches('.').count() == dots + 1) {
         let pid = name.extension().expect("a process").to_string_lossy().into_owned();
-        let bytes = fs::read(name).expect("it is there");
-        // (That misses of functions are those of objects is asked for by the reader.)
-        let mem = Mem::read(&mut bytes.as_slice()).unwrap_or_else(|e| panic!("{options:?} {words:?}: {e}"));
         let parts = names.iter().filter(|n| {
             let of = n.file_name().expect("a name").to_string_lossy();
             of == format!("calls.{pid}")
@@ -98,17 +120,30 @@ fn run_with(options: &[&str], words: &[&str], dir: &Path) -> Vec<Process> {
                 || of.starts_with(&format!("calls.{pid}-"))
         });
         let parts: Vec<Profile> = parts.map(|name| read(name)).collect();
-        let process =
-            Process { parts, data: read(&name.with_extension(format!("{pid}.data"))), mem, text: text.clone() };
-        for (event, total) in process.mem.head.events.iter().zip(&process.mem.head.totals) {
-            // What is used of lines is all that is not lost.
-            if event.starts_with("Used") {
-                continue;
-            }
-            assert_eq!(process.total(event), *total, "{event} of {options:?} {words:?}");
+        // (That misses of functions are those of objects is asked for by the reader.)
+        let mem = |path: &Path| {
+            let bytes = fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+            Mem::read(&mut bytes.as_slice()).unwrap_or_else(|e| panic!("{options:?} {words:?}: {e}"))
+        };
+        let of_part = |name: &Path, mem: Mem| {
+            let beside = PathBuf::from(format!("{}.data", name.display()));
+            Process { parts: parts.clone(), data: read(&beside), mem, text: text.clone() }
+        };
+        let last = mem(name);
+        let number = last.head.part.unwrap_or(1);
+        let earlier: Vec<PathBuf> =
+            (1..number).map(|n| PathBuf::from(format!("{}.{n}", name.display()))).filter(|n| n.exists()).collect();
+        assert_eq!(earlier.len() as u64, number - 1, "{options:?} {words:?}: each part has its objects");
+        let mut process = of_part(name, last);
+        process.check(Some(number), &format!("{options:?} {words:?}"));
+        for name in &earlier {
+            let part = of_part(name, mem(name));
+            part.check(part.mem.head.part, &format!("{options:?} {words:?}, {}", name.display()));
+            process.mem.add_part(part.mem).expect("a part");
         }
-        let expected: Vec<i128> = process.mem.head.totals.iter().map(|n| i128::from(*n)).collect();
-        assert_eq!(process.data.parts[0].total(), expected, "{options:?} {words:?}");
+        let written = process.parts.iter().flat_map(|p| &p.parts).filter_map(|p| p.header.number).max();
+        assert_eq!(written.unwrap_or(1), number, "{options:?} {words:?}");
+        process.check_totals(None, &format!("{options:?} {words:?}"));
         processes.push(process);
     }
     assert!(!processes.is_empty(), "{}", outcome.show());
@@ -141,13 +176,13 @@ fn misses_of_objects_sum_to_the_profile_of_calls() {
         &[d1, "--dump-before=take", "--collect-alloc=yes"],
         &[d1, "--zero-before=take"],
         &[d1, "--tell-calls=yes", "--collect-alloc=yes"],
-        &[d1, "--dump-every-bb=20000"],
+        &[d1, "--dump-every-bb=3000"],
         &[d1, "--instr-atstart=no"],
         &[d1, "--separate-callers=all", "--collect-alloc=yes"],
         &[d1, "--separate-threads=yes"],
         &[d1, "--simulate-hwpref=yes", "--streams=misses"],
         &["--D1=128,1,64", "--alloc-depth=3", "--fn-skip=list"],
-        &[d1, "--cacheuse=yes", "--collect-alloc=yes", "--dump-every-bb=20000"],
+        &[d1, "--cacheuse=yes", "--collect-alloc=yes", "--dump-every-bb=3000"],
         &[d1, "--cacheuse=yes", "--zero-before=take", "--streams=misses"],
         &[d1, "--cacheuse=self", "--instr-atstart=no"],
         &[d1, "--cacheuse=yes", "--toggle-collect=take", "--separate-threads=yes"],
@@ -170,6 +205,32 @@ fn misses_of_objects_sum_to_the_profile_of_calls() {
         run_with(&[d1, "--streams=misses"], &[&program], dir.path());
         run_with(&[d1, "--separate-callers=2"], &[&program], dir.path());
         run_with(&[d1, "--cacheuse=yes"], &[&program], dir.path());
+    }
+}
+
+/// However parts come to be, and wherever they are written.
+#[test]
+fn each_part_of_a_profile_has_its_objects() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let depths = build("depths", dir.path());
+    let d1 = "--D1=32768,8,64";
+    let options: [(&[&str], usize); 6] = [
+        (&["--dump-before=take", "--streams=misses"], 30),
+        (&["--dump-after=take", "--combine-dumps=yes"], 30),
+        (&["--dump-every-bb=3000", "--cacheuse=yes", "--streams=misses"], 3),
+        (&["--dump-before=take", "--cacheuse=yes", "--separate-callers=3"], 30),
+        (&["--dump-before=take", "--zero-before=main"], 30),
+        (&["--dump-before=take", "--tell-calls=yes", "--separate-threads=yes"], 30),
+    ];
+    for (options, least) in options {
+        let process = run_with(&[&[d1], options].concat(), &[&depths], dir.path()).remove(0);
+        let last = process.parts.iter().flat_map(|p| &p.parts).filter_map(|p| p.header.number).max();
+        assert!(last.is_some_and(|last| last as usize >= least), "{options:?}: {last:?}");
+        // Blocks are those of the part that they were allocated in.
+        if !options.contains(&"--zero-before=main") {
+            let blocks = process.mem.objects.iter().filter(|o| o.kind == Kind::Heap && o.file.ends_with("depths.c"));
+            assert_eq!(blocks.map(|o| o.blocks).sum::<u64>(), 40, "{options:?}");
+        }
     }
 }
 

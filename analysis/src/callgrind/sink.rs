@@ -601,13 +601,6 @@ impl Sink for Recorder {
             }
         });
         careful(&mut || dump_service.write(pid, p.take(Trigger::End), &mut lock(&catalogue)));
-        if let Some(wanted) = &self.objects {
-            careful(&mut || {
-                if let Some(found) = p.tell_objects(&mut lock(&catalogue)) {
-                    wanted.findings.put(pid, found);
-                }
-            });
-        }
         if let Some(panic) = failure {
             resume_unwind(panic);
         }

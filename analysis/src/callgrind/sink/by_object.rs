@@ -7,18 +7,16 @@
 use std::collections::{BTreeMap, HashMap};
 
 use cg_calls::{Calls, Node, Profile};
-use cg_format::callgrind::context_name;
 use cg_format::mem::streams::Access;
-use grind_objects::{Images, Miss, Missed as AtObject, MissedBy, Objects, Reader, Site as Place, Uses};
+use grind_objects::{Images, Miss, Missed as AtObject, Objects, Reader, Site as Place, Uses};
 use grind_trace::{Done, Site, SiteKind};
 use grind_types::Tid;
 use grind_types::hash::Map;
 
-use super::super::code::Catalogue;
 use super::super::columns::{Columns, Depth};
+use super::super::objects_part::ObjectsPart;
 use super::cache_lines::Touching;
-use crate::callgrind::rows::Program as _;
-use crate::simulator::{Findings, Found};
+use super::thread::Thread;
 
 /// What is asked for.
 #[derive(Debug)]
@@ -33,8 +31,6 @@ pub struct Wanted {
     pub second: bool,
     /// How lines of so many bytes are used is told by object.
     pub uses: Option<u64>,
-    /// Where the session looks for what was found.
-    pub findings: Findings,
 }
 
 /// Reads and writes that missed the first level, and the last: those of each object are in this order.
@@ -50,11 +46,11 @@ pub(super) struct ByObject {
     misses: bool,
     /// The depth of what all levels have missed.
     memory: usize,
-    /// Of threads that have ended: by what ran, and by object.
+    /// Of threads that have ended, since the last part: by what ran, and by object.
     missed: HashMap<Node, BTreeMap<u32, AtObject>>,
     /// Bytes of lines of which it is told how they are used.
     uses: Option<u64>,
-    /// How often counters were executed, up to the last part.
+    /// How often counters were executed, in the part that is taken.
     executions: Option<HashMap<u32, u64>>,
 }
 
@@ -87,9 +83,9 @@ impl ByObject {
             SiteKind::Write(_) | SiteKind::Sized { done: Done::Write } | SiteKind::Member { done: Done::Write, .. } => {
                 Access::Write
             }
-            SiteKind::Modify(_) | SiteKind::Sized { done: Done::Modify } | SiteKind::Member { done: Done::Modify, .. } => {
-                Access::Modify
-            }
+            SiteKind::Modify(_)
+            | SiteKind::Sized { done: Done::Modify }
+            | SiteKind::Member { done: Done::Modify, .. } => Access::Modify,
             _ => Access::Read,
         };
         // Callgrind books a modification as a write.
@@ -126,11 +122,16 @@ impl ByObject {
     }
 
     pub(super) fn thread_ended(&mut self, tid: Tid, calls: &Calls, missed: OfThread) {
+        self.take(calls, missed);
+        self.objects.thread_ended(tid);
+    }
+
+    /// What a thread has missed.
+    fn take(&mut self, calls: &Calls, missed: OfThread) {
         for ((node, object), missed) in missed {
             let sums = self.missed.entry(calls.describe(node)).or_default().entry(object).or_default();
             sums.misses.iter_mut().zip(missed).for_each(|(sum, n)| *sum += n);
         }
-        self.objects.thread_ended(tid);
     }
 
     /// A part has been taken, in which that was found.
@@ -142,33 +143,19 @@ impl ByObject {
         }
     }
 
-    /// What was found, when all threads have ended.
-    pub(super) fn found(self, catalogue: &mut Catalogue) -> Found {
-        let mut objects = self.objects.found();
-        let mut executed: BTreeMap<u64, u64> = BTreeMap::new();
-        for (counter, n) in self.executions.into_iter().flatten() {
-            // What counts no execution is a miss.
-            for (addr, costs) in catalogue.counters.of(counter) {
-                let sum = executed.entry(addr).or_default();
-                *sum = sum.saturating_add(n.saturating_mul(costs.first().copied().unwrap_or(0)));
-            }
+    /// What was found since the last part, if misses are told: those of `threads` that have not ended are in their own books.
+    pub(super) fn part<'a>(&mut self, threads: impl Iterator<Item = &'a mut Thread>) -> Option<ObjectsPart> {
+        if !self.misses {
+            return None;
         }
-        objects.executions = Some(executed);
-        objects.uses = self.uses;
-        let (nodes, missed): (Vec<Node>, Vec<_>) = self.missed.into_iter().unzip();
-        let profile = Profile { nodes, ..Profile::default() };
-        let resolved = catalogue.resolve(&profile, &[]);
-        for (node, missed) in profile.nodes.iter().zip(missed) {
-            let about = resolved.function(node.functions[0]);
-            let callers = node.functions.iter().skip(1).map(|f| resolved.function(*f).name);
-            objects.missed_by.push(MissedBy {
-                function: context_name(about.name, node.recursion, callers),
-                file: about.file.to_vec(),
-                module: about.object.to_vec(),
-                missed: missed.into_iter().collect(),
-            });
+        for t in threads {
+            let missed = std::mem::take(&mut t.missed);
+            self.take(&t.calls, missed);
         }
-        Found { objects, ..Found::default() }
+        let mut found = self.objects.part();
+        found.uses = self.uses;
+        let executions = self.executions.as_mut().map(std::mem::take).unwrap_or_default();
+        Some(ObjectsPart { found, missed: std::mem::take(&mut self.missed), executions })
     }
 }
 

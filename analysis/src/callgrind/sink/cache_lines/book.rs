@@ -133,7 +133,11 @@ impl Book {
     pub(super) fn spot(&mut self, numbers: &mut Numbers, spot: Spot, object: u32) -> u32 {
         *numbers.spots.entry((spot, object)).or_insert_with(|| {
             let whose = Whose::Living { thread: numbers.thread, place: spot };
-            put(&mut self.selfs, &mut self.free_selfs, SelfCosts { whose, costs: Costs::default(), object, used: [0; 2], held: 0 })
+            put(
+                &mut self.selfs,
+                &mut self.free_selfs,
+                SelfCosts { whose, costs: Costs::default(), object, used: [0; 2], held: 0 },
+            )
         })
     }
 
@@ -195,9 +199,9 @@ impl Book {
                     }
                 }
                 Whose::Gone { number: thread, name } => {
+                    of_object.into_iter().for_each(|of| tell(name.0.clone(), own.object, of));
                     if costs != Costs::default() {
                         let (node, key) = (**name).clone();
-                        of_object.into_iter().for_each(|of| tell(node.clone(), own.object, of));
                         gone.entry(*thread).or_default().add_deferred(node, key, row(&costs));
                     }
                     if own.held == 0 {
