@@ -314,7 +314,7 @@ impl FragmentTable {
         let behind = match site.kind {
             SiteKind::Repeated { .. } => 2,
             SiteKind::Special { .. } => 3,
-            SiteKind::Stretch { members, .. } => members.into(),
+            SiteKind::Stretch { members, .. } => members,
             _ => 0,
         };
         if behind > 0 {
