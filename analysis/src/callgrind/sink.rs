@@ -170,9 +170,7 @@ impl Recorder {
     #[must_use]
     pub fn with_objects(self, wanted: Option<Wanted>) -> Self {
         let mut used = self.used;
-        if wanted.as_ref().is_some_and(|wanted| wanted.misses) {
-            used.iter_mut().for_each(Used::tell_objects);
-        }
+        used.iter_mut().for_each(|used| used.by_object = wanted.as_ref().is_some_and(|wanted| wanted.misses));
         Self { objects: wanted, used, ..self }
     }
 

@@ -16,7 +16,6 @@ use grind_types::hash::Map;
 use super::super::columns::{Columns, Depth};
 use super::super::objects_part::ObjectsPart;
 use super::cache_lines::Touching;
-use super::thread::Thread;
 
 /// What is asked for.
 #[derive(Debug)]
@@ -144,14 +143,14 @@ impl ByObject {
     }
 
     /// What was found since the last part, if misses are told: those of `threads` that have not ended are in their own books.
-    pub(super) fn part<'a>(&mut self, threads: impl Iterator<Item = &'a mut Thread>) -> Option<ObjectsPart> {
+    pub(super) fn part<'a>(
+        &mut self,
+        threads: impl Iterator<Item = (&'a Calls, &'a mut OfThread)>,
+    ) -> Option<ObjectsPart> {
         if !self.misses {
             return None;
         }
-        for t in threads {
-            let missed = std::mem::take(&mut t.missed);
-            self.take(&t.calls, missed);
-        }
+        threads.for_each(|(calls, missed)| self.take(calls, std::mem::take(missed)));
         let mut found = self.objects.part();
         found.uses = self.uses;
         let executions = self.executions.as_mut().map(std::mem::take).unwrap_or_default();

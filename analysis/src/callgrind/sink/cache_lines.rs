@@ -8,10 +8,11 @@
 
 mod book;
 mod chain;
-mod code;
 mod learn;
 
 use cg_calls::{CallContext, Calls, Node};
+pub(super) use cg_sim::code_use::NO_COUNTER;
+use cg_sim::code_use::{Code, CodeUse, Fetch};
 use cg_sim::usage::{Cost, Level, LinesDiffer, Owner, Residents, Usage, UsageLastLevel, parts};
 use cg_sim::writeback::Outcome;
 use cg_sim::{Geometries, Port, Served};
@@ -24,16 +25,12 @@ use crate::callgrind::columns::{Columns, Missed};
 use crate::callgrind::dump_service::Statistics;
 use book::{Book, NO_OBJECT, Numbers};
 use chain::Chain;
-use code::{Code, CodeUse, Fetch};
 
 /// Words of records that are looked at before they are dealt with.
 const AHEAD: usize = 512;
 
 /// In [`Used::lengths`]: a line is replaced.
 const LOOKS_UP: u16 = 1 << 15;
-
-/// The counter of something that has not happened yet.
-pub(super) const NO_COUNTER: u32 = u32::MAX;
 
 /// What a record of a site is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,11 +234,6 @@ impl Used {
             kept,
             by_object: false,
         })
-    }
-
-    /// Tells lines apart by the object that they were loaded for.
-    pub(super) fn tell_objects(&mut self) {
-        self.by_object = true;
     }
 
     /// The special instruction of a site has accessed this, and what of it has missed will be told.

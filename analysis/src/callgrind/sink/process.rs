@@ -344,7 +344,10 @@ impl Process {
         threads.extend(running.into_iter().map(|t| (t.number, t.calls.take(&t.now))));
         threads.sort_by_key(|(number, _)| *number);
         self.by_object.iter_mut().for_each(|of| of.executed(threads.iter().map(|(_, profile)| profile)));
-        let objects = self.by_object.as_mut().and_then(|of| of.part(self.threads.values_mut()));
+        let objects = self
+            .by_object
+            .as_mut()
+            .and_then(|of| of.part(self.threads.values_mut().map(|t| (&t.calls, &mut t.missed))));
         let mut merged: Vec<(u64, Profile)> = Vec::new();
         for (number, profile) in threads {
             match merged.last_mut().filter(|(last, _)| *last == number) {
