@@ -9,6 +9,7 @@
 pub mod fold;
 pub mod missed_by;
 pub mod notation;
+pub mod parts;
 pub mod reuse;
 pub mod sharing;
 pub mod streams;
@@ -95,6 +96,15 @@ pub struct Head {
     /// How many rows of functions that miss objects follow behind those, if calls were recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed_by: Option<usize>,
+    /// The number of the part of a profile that it belongs to, if there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<u64>,
+    /// It is the last one of those.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub last: bool,
+    /// The bytes of a line, if it was measured how lines are used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uses: Option<u64>,
 }
 
 /// What the first line says of streams.

@@ -91,7 +91,7 @@ fn main() {
 struct Sum(u64);
 
 impl Residents for Sum {
-    fn loaded(&mut self, _: Level) -> Owner {
+    fn loaded(&mut self, _: Level, _: u64) -> Owner {
         Owner::default()
     }
 

@@ -6,7 +6,7 @@
 //!
 //! - [`hierarchy`]: the usual simulation of misses; [`writeback`]: with a last level that is written back, and a prefetcher;
 //!   [`beyond`]: with a second level, other policies ([`policy`], [`cache`]), inclusion and prefetchers ([`prefetch`]);
-//!   [`usage`]: how well lines are used; [`context`]: what one phase of a program reuses of another's;
+//!   [`usage`]: how well lines are used, [`code_use`]: those of code; [`context`]: what one phase of a program reuses of another's;
 //! - [`distance`]: after how many other lines a line is used again, which depends on no cache; [`sharing`]: which threads use
 //!   which bytes of the same lines;
 //! - [`predictor`]: mispredicted branches;
@@ -23,6 +23,7 @@
 pub mod beyond;
 pub mod cache;
 pub mod calltree;
+pub mod code_use;
 pub mod context;
 pub mod distance;
 pub mod geometry;

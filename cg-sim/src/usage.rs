@@ -43,12 +43,14 @@ pub struct Cost {
     pub ac_cost: u64,
     /// Bytes that were never accessed; 0 if none ever was.
     pub sp_loss: u64,
+    /// The other ones; 0 if none ever was accessed.
+    pub used: u64,
 }
 
 /// Told of lines that come and go. Every line that is loaded is given back once: at its eviction, or by [`Usage::flush`].
 pub trait Residents {
-    /// A line is loaded by the access that is being simulated. Returns to whom it belongs.
-    fn loaded(&mut self, level: Level) -> Owner;
+    /// The line of this number is loaded by the access that is being simulated. Returns to whom it belongs.
+    fn loaded(&mut self, level: Level, line: u64) -> Owner;
     /// The line that `owner` loaded is evicted and cost this much.
     fn evicted(&mut self, level: Level, owner: Owner, cost: Cost);
 }
@@ -106,7 +108,8 @@ impl Use {
         }
         // A division takes longer than all else here.
         let ac_cost = AC_COSTS.get(self.count as usize).copied().unwrap_or(0);
-        Cost { ac_cost: ac_cost.into(), sp_loss: u64::from((32 - self.parts.count_ones()) * line / 32) }
+        let sp_loss = u64::from((32 - self.parts.count_ones()) * line / 32);
+        Cost { ac_cost: ac_cost.into(), sp_loss, used: u64::from(line) - sp_loss }
     }
 }
 
@@ -286,7 +289,7 @@ impl UsageLastLevel {
         self.lines[slot] = line;
         self.sets.put(set, way, tag);
         self.sets.touch(set, way);
-        let owner = residents.loaded(Level::LastLevel);
+        let owner = residents.loaded(Level::LastLevel, line);
         self.replace(slot, Some(owner), collecting, residents);
         (slot as u32, false)
     }
@@ -461,7 +464,7 @@ fn load(
     collecting: bool,
     residents: &mut impl Residents,
 ) -> Served {
-    let owner = residents.loaded(Level::L1);
+    let owner = residents.loaded(Level::L1, line);
     evict(cache, slot, first, Some(owner), ll, collecting, residents);
     let (below, hit) = ll.access(line, collecting, residents);
     cache.origins[slot].below = below;

@@ -192,7 +192,7 @@ struct Sums {
 }
 
 impl Residents for Sums {
-    fn loaded(&mut self, _: Level) -> Owner {
+    fn loaded(&mut self, _: Level, _: u64) -> Owner {
         Owner { node: 0, site: u32::from(self.forgotten) }
     }
 

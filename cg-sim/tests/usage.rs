@@ -78,10 +78,13 @@ struct Book {
     now: Owner,
     costs: HashMap<(Level, Owner), Cost>,
     held: HashMap<(Level, Owner), i64>,
+    /// What was loaded, one after the other.
+    lines: Vec<(Level, u64)>,
 }
 
 impl Residents for Book {
-    fn loaded(&mut self, level: Level) -> Owner {
+    fn loaded(&mut self, level: Level, line: u64) -> Owner {
+        self.lines.push((level, line));
         *self.held.entry((level, self.now)).or_default() += 1;
         self.now
     }
@@ -91,6 +94,7 @@ impl Residents for Book {
         let sum = self.costs.entry((level, owner)).or_default();
         sum.ac_cost += cost.ac_cost;
         sum.sp_loss += cost.sp_loss;
+        sum.used += cost.used;
     }
 }
 
@@ -109,6 +113,7 @@ impl SlowUsage {
             let size = old.bytes.len();
             let part = (size / 32).max(1);
             cost.sp_loss = old.bytes.chunks(part).filter(|p| !p.contains(&true)).count() as u64 * part as u64;
+            cost.used = old.bytes.iter().filter(|b| **b).count() as u64;
         }
         if collecting && level == Level::L1 {
             let below = self.ll.in_slot(old.below);
@@ -133,13 +138,13 @@ impl SlowUsage {
                 (first..first + part).for_each(|b| info.bytes[b as usize] = true);
             }
             let Some(old) = old else { continue };
-            info.owner = Some(book.loaded(Level::L1));
+            info.owner = Some(book.loaded(Level::L1, line));
             self.retire(Level::L1, old, collecting, book);
             let (below, old) = self.ll.touch(line);
             let slot = below.slot;
             served = served.max(if old.is_some() { 2 } else { 1 });
             if let Some(old) = old {
-                below.owner = Some(book.loaded(Level::LastLevel));
+                below.owner = Some(book.loaded(Level::LastLevel, line));
                 self.retire(Level::LastLevel, old, collecting, book);
             }
             self.caches[which].touch(line).0.below = slot;

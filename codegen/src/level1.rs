@@ -158,9 +158,9 @@ impl<W: Words> MissPathAsm<W> {
         entry_of(line, self.cache)
     }
 
-    /// Uses a line; returns whether it was missed. `bytes` are those that are accessed; `both`: so is another line.
-    fn touch(&mut self, line: u64, time: u64, bytes: u64, both: bool) -> bool {
-        let (way, missed) = self.place(line, time, both);
+    /// Uses a line, for an access that begins at that address; returns whether it was missed. `bytes` are those that are accessed; `both`: so is another line.
+    fn touch(&mut self, (line, access): (u64, u64), time: u64, bytes: u64, both: bool) -> bool {
+        let (way, missed) = self.place((line, access), time, both);
         if self.uses {
             let at = layout::DATA_USES + way;
             self.words.set(at, self.words.get(at) | bytes);
@@ -170,7 +170,7 @@ impl<W: Words> MissPathAsm<W> {
     }
 
     /// Where a line is that is used, from now on, and whether it was missed.
-    fn place(&mut self, line: u64, time: u64, both: bool) -> (u64, bool) {
+    fn place(&mut self, (line, access): (u64, u64), time: u64, both: bool) -> (u64, bool) {
         let entry = self.entry(line);
         if self.words.get(layout::DATA_TAGS + entry) == line.wrapping_neg() {
             self.words.set(layout::DATA_TIMES + entry, time);
@@ -234,7 +234,14 @@ impl<W: Words> MissPathAsm<W> {
                 if self.uses {
                     let (parts, count) = self.used(way);
                     let way = way as u32;
-                    self.replaced.push(LineReplaced { way, count, parts, line, one_of_two: both });
+                    self.replaced.push(LineReplaced {
+                        way,
+                        count,
+                        parts,
+                        addr: access,
+                        one_of_two: both,
+                        second: both && access < line,
+                    });
                     self.words.set(layout::DATA_USES + u64::from(way), 0);
                     self.words.set(layout::DATA_USES + u64::from(way) + 8, 0);
                 }
@@ -284,8 +291,12 @@ impl<W: Words> MissPathAsm<W> {
         let both = first != last;
         // (Other lines are longer than 64 bytes, and their uses are not kept.)
         let within = u64::MAX >> (64 - self.cache.line.min(64));
-        let missed = self.touch(first, clock - 1, all << ((address - first) & 63) & within, both);
-        if both { self.touch(last, clock, all >> (last.wrapping_sub(address) & 63), true) | missed } else { missed }
+        let missed = self.touch((first, address), clock - 1, all << ((address - first) & 63) & within, both);
+        if both {
+            self.touch((last, address), clock, all >> (last.wrapping_sub(address) & 63), true) | missed
+        } else {
+            missed
+        }
     }
 
     /// What a repeated instruction has done: `before` and `after` are rcx, rsi and rdi. Calls `tell` where there is
@@ -449,7 +460,7 @@ mod tests {
     }
 
     impl Residents for Evicted {
-        fn loaded(&mut self, _: Level) -> Owner {
+        fn loaded(&mut self, _: Level, _: u64) -> Owner {
             self.loads += 1;
             Owner { node: self.loads, site: 0 }
         }
@@ -482,8 +493,9 @@ mod tests {
                 for line in &miss_path_asm.replaced {
                     let words = line.words(7);
                     assert_eq!(LineReplaced::from_words(&words[1..]), Some(*line));
+                    assert_eq!(line.addr, address);
                     assert_eq!(line.one_of_two, address % u64::from(shape.2) + size > shape.2.into());
-                    let (slot, number) = (line.way / LineReplaced::WAY, line.line / u64::from(shape.2));
+                    let (slot, number) = (line.way / LineReplaced::WAY, line.line(shape.2.trailing_zeros()));
                     let used = (line.count, line.parts);
                     served =
                         served.max(fed.replaced(&mut lasts[1], Port::Data, slot as usize, number, used, true, of_fed));

@@ -310,9 +310,15 @@ impl FragmentTable {
         let next = self.trace_sites.len() as u32;
         let group = self.group;
         self.group = group.saturating_sub(1);
-        if matches!(site.kind, SiteKind::Repeated { .. } | SiteKind::Special { .. }) {
-            // The numbers of the next two sites follow from its own.
-            self.group = 2;
+        // The numbers of so many of the next sites follow from its own.
+        let behind = match site.kind {
+            SiteKind::Repeated { .. } => 2,
+            SiteKind::Special { .. } => 3,
+            SiteKind::Stretch { members, .. } => members,
+            _ => 0,
+        };
+        if behind > 0 {
+            self.group = behind;
         } else if group == 0
             && let Some(known) = &mut self.known_sites
         {

@@ -14,6 +14,7 @@ use std::time::Duration;
 use grind_analysis::broken;
 use grind_analysis::callgrind::dump_service::DumpService;
 use grind_analysis::callgrind::dumps::About;
+use grind_analysis::callgrind::settings::CacheUse;
 use grind_analysis::callgrind::sink::{Recorder, Wanted};
 use grind_analysis::cycles::Cycles;
 use grind_analysis::simulator::Simulator;
@@ -330,7 +331,9 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         misses: options.objects,
         streams: caches.filter(|_| options.streams).map(|caches| caches.d1.line().into()),
         second: levels.is_some_and(|levels| levels.second.is_some()),
-        findings: findings.clone(),
+        uses: caches
+            .filter(|_| options.callgrind.cache_use != CacheUse::No && options.objects)
+            .map(|caches| caches.ll.line().into()),
     });
     runner.simulate(simulation, findings);
     runner.listens(opened.clone());

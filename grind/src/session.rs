@@ -66,6 +66,8 @@ struct Process {
     parts: Parts,
     /// The name of that, once it has one.
     path: Option<PathBuf>,
+    /// The name of its file of data objects, once it has one.
+    mem: Option<PathBuf>,
 }
 
 /// The runner.
@@ -354,7 +356,7 @@ impl Session for Runner<'_> {
         }
         let parts = self.processes.get(&pid).map(|p| p.parts.for_another_program()).unwrap_or_default();
         let began = Instant::now();
-        self.processes.insert(pid, Process { args: args.clone(), parent, began, parts, path: None });
+        self.processes.insert(pid, Process { args: args.clone(), parent, began, parts, path: None, mem: None });
         if let Some(supervisor) = self.supervisor.as_mut().filter(|_| first) {
             supervisor.started(pid);
         }
@@ -407,7 +409,7 @@ impl Session for Runner<'_> {
         }
         let parts = self.processes.get(&parent).filter(|_| self.options.tree.is_none());
         let parts = parts.map(|p| p.parts.forked()).unwrap_or_default();
-        self.processes.insert(child, Process { args, parent, began: Instant::now(), parts, path: None });
+        self.processes.insert(child, Process { args, parent, began: Instant::now(), parts, path: None, mem: None });
         let silent = self.options.child_silent_after_fork;
         let (own, failure) = self.log.fork(parent, child, silent, &mut self.sequence);
         self.report_log_failure(child, failure);
@@ -507,6 +509,8 @@ impl Session for Runner<'_> {
                 let written = calls.written(pid);
                 let answer = calls.answer(report, ask, &written);
                 let _ = self.tell_written(pid, written);
+                let objects = self.parts_of_objects(report);
+                objects.iter().for_each(|part| self.save_objects(pid, part));
                 answer
             }
             None => self.asked_of_lines(report, ask),

@@ -98,8 +98,6 @@ pub enum Impossible {
     Allocators,
     /// There are none whose callers could tell them apart.
     Depth,
-    /// Where every access is told, allocators are not watched; the option that asks for them.
-    Told(&'static str),
     /// The use of lines cannot be added up over lines of different sizes.
     Uses(LinesDiffer),
     /// A first-level cache has more lines than a thread has room for.
@@ -143,11 +141,6 @@ impl fmt::Display for Impossible {
                 write!(f, "--alloc-fn names what hands out data objects: add --objects=yes, or --collect-alloc=yes")
             }
             Self::Depth => write!(f, "--alloc-depth says which callers tell data objects apart: add --objects=yes"),
-            Self::Told(option) => write!(
-                f,
-                "{option} is of what misses the first level, which --cacheuse and --simulate-wb do not tell apart from all other \
-                 accesses: leave one of them out"
-            ),
             Self::Uses(differ) => write!(f, "--cacheuse: {differ}; use --I1, --D1 and --LL"),
             Self::Large { option, lines } => write!(
                 f,
@@ -222,11 +215,6 @@ impl Simulation {
         let alone = simulation.tlbs.is_some_and(|tlbs| simulated_alone(tlbs, &found.geometries).is_none());
         simulation.every = uses || callgrind.is_some_and(|c| c.simulate_wb) || told || alone;
         simulation.uses = uses;
-        let all_told = callgrind.is_some_and(|c| c.cache_use != CacheUse::No || c.simulate_wb);
-        let objects = [(options.objects, "--objects=yes"), (options.collect_alloc, "--collect-alloc=yes")];
-        if let Some((_, option)) = objects.into_iter().find(|(asked, _)| *asked && all_told) {
-            return Err(Impossible::Told(option));
-        }
         let levels = options.levels.levels(options.caches, found.geometries.ll);
         levels.check().map_err(Impossible::Levels)?;
         let two_levels = callgrind.and_then(|c| {

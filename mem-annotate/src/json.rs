@@ -26,7 +26,7 @@ pub(crate) fn report(model: &Model, style: &Style, sources: &mut Sources<'_>) ->
     list(&mut json, "files", style.files.iter().map(String::as_str));
     list(&mut json, "commands", model.commands.iter().map(String::as_str));
     json.key("difference");
-    json.boolean(style.files.len() == 2);
+    json.boolean(model.commands.len() == 2);
     list(&mut json, "desc", head.desc.iter().map(String::as_str));
     list(&mut json, "events", head.events.iter().map(String::as_str));
     list(&mut json, "events_shown", names(&model.show));

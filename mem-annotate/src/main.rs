@@ -47,10 +47,8 @@ fn main() -> ExitCode {
             writeln!(io::stderr(), "mem_annotate: no file is named: this is '{}', the newest here", newest.display());
         options.files.push(newest);
     }
-    if options.files.len() != if options.diff { 2 } else { 1 } {
-        let text =
-            if options.diff { "--diff takes two files" } else { "only one file can be shown, or two with --diff" };
-        return cli::usage_error(Options::command(), text);
+    if options.diff && options.files.len() != 2 {
+        return cli::usage_error(Options::command(), "--diff takes two files");
     }
     exit::finish("mem_annotate", run(&options, &args))
 }
@@ -59,13 +57,12 @@ fn run(options: &Options, args: &[OsString]) -> anyhow::Result<u8> {
     load::check_stdin(&options.files)?;
     let progress = Progress::start("mem_annotate");
     let mut files = options.files.iter().map(|path| read(path, &progress.counter));
-    let (first, second) = (files.next().transpose()?, files.next().transpose()?);
+    let before = if options.diff { files.next().transpose()? } else { None };
+    let mut mem = files.next().transpose()?.context("no file is named")?;
+    for (part, path) in files.zip(options.files.iter().skip(1)) {
+        mem.add_part(part?).map_err(|differs| anyhow!("{}: {differs}", input::name(path)))?;
+    }
     drop(progress);
-    let (before, mem) = match (first, second) {
-        (before, Some(after)) => (before, after),
-        (Some(mem), None) => (None, mem),
-        (None, None) => return Err(anyhow!("no file is named")),
-    };
     let mut model = Model::new(before, mem)?;
     model.select(options.show.as_deref(), options.sort.as_deref(), options.threshold)?;
     let style = Style {

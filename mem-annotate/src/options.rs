@@ -49,8 +49,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "OLD=NEW", value_parser = OsStringValueParser::new().try_map(|text| Mapping::parse(&text)))]
     pub(crate) map_source: Vec<Mapping>,
 
-    /// The file of data objects (two with --diff) [default: the newest mem.out* here]; - is standard input; .gz, .xz and .zst
-    /// are read as they are
+    /// The file of data objects (two with --diff; several are parts of one run, and added up) [default: the newest mem.out* here]; -
+    /// is standard input; .gz, .xz and .zst are read as they are
     #[arg(value_name = "mem-out-file")]
     pub(crate) files: Vec<OsString>,
 }

@@ -70,6 +70,7 @@ fn objects(
         writeln!(out)?;
         writeln!(out, "{}", columns.row(model, &row.counts, &title(&row.object, sources)))?;
         callers(out, &row.object)?;
+        uses(out, model, row)?;
         fields(out, model, row, columns)?;
         missed_by(out, model, row, columns)?;
         streams(out, model, row, sources)?;
@@ -81,7 +82,7 @@ fn objects(
     writeln!(out)?;
     if let Some(head) = &model.mem.head.streams
         && head.others > 0
-        && style.files.len() == 1
+        && model.commands.len() == 1
     {
         writeln!(
             out,
@@ -102,14 +103,15 @@ fn section(out: &mut dyn Write, name: &str) -> io::Result<()> {
 fn metadata(out: &mut dyn Write, model: &Model, style: &Style) -> io::Result<()> {
     section(out, "Metadata")?;
     writeln!(out, "Invocation:       {}", style.invocation)?;
-    for (n, (command, file)) in model.commands.iter().zip(&style.files).enumerate() {
-        let side = match (style.files.len(), n) {
-            (1, _) => "",
-            (_, 0) => " before",
-            _ => " after",
-        };
-        writeln!(out, "{:17} {command}", format!("Command{side}:"))?;
-        writeln!(out, "{:17} {file}", format!("Data file{side}:"))?;
+    if let [command] = &model.commands[..] {
+        writeln!(out, "{:17} {command}", "Command:")?;
+        style.files.iter().try_for_each(|file| writeln!(out, "{:17} {file}", "Data file:"))?;
+    } else {
+        let sides = model.commands.iter().zip(&style.files).zip([" before", " after"]);
+        for ((command, file), side) in sides {
+            writeln!(out, "{:17} {command}", format!("Command{side}:"))?;
+            writeln!(out, "{:17} {file}", format!("Data file{side}:"))?;
+        }
     }
     model.mem.head.desc.iter().try_for_each(|line| writeln!(out, "{line}"))?;
     let names = |of: &[usize]| of.iter().map(|n| &*model.mem.head.events[*n]).collect::<Vec<_>>().join(" ");
@@ -215,6 +217,26 @@ fn callers(out: &mut dyn Write, object: &Object) -> io::Result<()> {
         writeln!(out, "    called by {}{place}", caller.function)?;
     }
     Ok(())
+}
+
+/// How much of the lines that were loaded for an object was accessed before they left a cache, if that was measured.
+fn uses(out: &mut dyn Write, model: &Model, row: &Row) -> io::Result<()> {
+    let Some(line) = model.mem.head.uses.filter(|_| model.commands.len() == 1) else { return Ok(()) };
+    let count = |event: &str| {
+        let at = model.mem.head.events.iter().position(|known| known == event);
+        at.and_then(|at| row.object.counts.get(at)).copied().unwrap_or(0)
+    };
+    let of_level = |(used, lost, level): (&str, &str, &str)| {
+        let (used, lost) = (count(used), count(lost));
+        let lines = used.saturating_add(lost) as f64 / line as f64;
+        (lines > 0.0).then(|| format!("{:.1} of each line that left {level}", used as f64 / lines))
+    };
+    let levels = [("Used1", "SpLoss1", "the first level"), ("Used2", "SpLoss2", "the last one")];
+    let levels: Vec<String> = levels.into_iter().filter_map(of_level).collect();
+    if levels.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "    of {line} bytes were used: {}", levels.join(", "))
 }
 
 /// What of an object is missed, where it is not all of the same eight bytes.

@@ -62,11 +62,17 @@ pub enum Object {
     Unknown,
 }
 
+/// How lines were used that have left a cache: AcCost and SpLoss of the first levels and of the last one, then the bytes that were
+/// accessed, of both.
+pub type Uses = [u64; 6];
+
 /// What is counted of an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Misses: reads of the first and of the last level, then writes.
     pub misses: [u64; 4],
+    /// How the lines were used that were loaded for it, if that is measured.
+    pub uses: Uses,
     /// Blocks that were handed out.
     pub blocks: u64,
     /// Their bytes, as they were asked for.
@@ -179,10 +185,14 @@ pub struct Found {
     pub streams: Option<streams::Found>,
     /// By object, and by offset in steps of [`FIELD`]: as [`Tally::misses`], of those that are not too large.
     pub fields: Vec<Vec<[u64; 4]>>,
+    /// Of a part: by number, which of `objects` it is, if it is one of them.
+    pub numbers: Vec<Option<u32>>,
     /// Which functions miss them, if calls are recorded.
     pub missed_by: Vec<MissedBy>,
     /// How often the instruction at each address was executed, if that is not in the report.
     pub executions: Option<BTreeMap<u64, u64>>,
+    /// The bytes of a line, if it was measured how lines are used.
+    pub uses: Option<u64>,
 }
 
 /// What a function, in its context, misses.
@@ -194,8 +204,17 @@ pub struct MissedBy {
     pub file: Vec<u8>,
     /// The file that it is in.
     pub module: Vec<u8>,
-    /// By object, as [`Tally::misses`].
-    pub missed: Vec<(u32, [u64; 4])>,
+    /// By object.
+    pub missed: Vec<(u32, Missed)>,
+}
+
+/// What a function has missed of an object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Missed {
+    /// As [`Tally::misses`].
+    pub misses: [u64; 4],
+    /// As [`Tally::uses`], of lines that it has loaded.
+    pub uses: Uses,
 }
 
 impl Objects {
@@ -398,6 +417,20 @@ impl Objects {
         number
     }
 
+    /// The number of the object at an address that the instruction at `site` accesses.
+    pub fn at(&mut self, images: &Images, addr: u64, site: Site) -> u32 {
+        match self.blocks.find(addr) {
+            Some((number, _)) => number,
+            None => self.other(images, addr, site).0,
+        }
+    }
+
+    /// Lines that were loaded for an object were used like that.
+    pub fn used(&mut self, object: u32, uses: &Uses) {
+        let sums = &mut self.found[object as usize].1.uses;
+        sums.iter_mut().zip(uses).for_each(|(sum, n)| *sum += n);
+    }
+
     /// Wants to know where blocks come and go from here on: [`Objects::changes`].
     pub fn watch(&mut self) {
         self.blocks.watch();
@@ -457,6 +490,35 @@ impl Objects {
         self.found.push((object, Tally::default()));
         self.numbers.insert(key, number);
         number
+    }
+
+    /// What was found since the last time, of those objects of which something was. Objects stay; their counts begin anew.
+    pub fn part(&mut self) -> Found {
+        let mut numbers: Vec<Option<u32>> = Vec::new();
+        let mut objects = Vec::new();
+        for (object, tally) in &mut self.found {
+            let next = Tally { live: tally.live, peak: tally.live, ..Tally::default() };
+            let part = std::mem::replace(tally, next);
+            let found = part.misses != [0; 4] || part.uses != [0; 6] || part.blocks != 0;
+            numbers.push(found.then(|| {
+                objects.push((object.clone(), part));
+                objects.len() as u32 - 1
+            }));
+        }
+        let number = |object: u32| numbers.get(object as usize).copied().flatten();
+        let mut fields = vec![Vec::new(); objects.len()];
+        for (object, of) in std::mem::take(&mut self.fields).into_iter().enumerate() {
+            if let Some(n) = number(object as u32) {
+                fields[n as usize] = of;
+            }
+        }
+        let mut streams = self.streams.as_mut().map(|streams| streams.anew().found());
+        for stream in streams.iter_mut().flat_map(|found| &mut found.streams) {
+            // (Whose object has been missed.)
+            stream.key.object = number(stream.key.object).unwrap_or(stream.key.object);
+        }
+        let unknown_frees = std::mem::take(&mut self.unknown_frees);
+        Found { objects, unknown_frees, streams, fields, numbers, ..Found::default() }
     }
 
     /// All that was found.

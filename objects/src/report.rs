@@ -17,10 +17,13 @@ use grind_names::symbolizer::{Code, Place, Symbolizer, UNKNOWN};
 use grind_session::ProcessReport;
 use grind_symbols::sanitised;
 
-use super::{FIELD, Found, Object, Site, Tally, distances, sharing, streams};
+use super::{FIELD, Found, Missed, Object, Site, Tally, distances, sharing, streams};
 
 /// What is counted of each object, in the order of [`Tally::misses`].
 pub const EVENTS: [&str; 4] = ["D1mr", "DLmr", "D1mw", "DLmw"];
+
+/// The same of how lines are used, in the order of [`Tally::uses`]: the events of the profile, and bytes that were accessed.
+pub const USES: [&str; 6] = ["AcCost1", "SpLoss1", "AcCost2", "SpLoss2", "Used1", "Used2"];
 
 /// Where a site is in the source.
 #[derive(Clone, Debug)]
@@ -56,6 +59,10 @@ pub fn mem(
     let all = all.chain(shared.into_iter().flat_map(|found| found.sites.iter().flatten().flatten().copied()));
     let places = places(report, all, symbolizer);
     let mut events: Vec<String> = if asked { EVENTS.map(str::to_owned).into() } else { Vec::new() };
+    let uses = found.uses.is_some();
+    if uses {
+        events.extend(USES.map(str::to_owned));
+    }
     if let Some(shared) = shared.filter(|_| asked) {
         events.extend(shared.events().iter().map(|event| (*event).to_owned()));
     }
@@ -73,6 +80,9 @@ pub fn mem(
             reuse: distances.map(distances::Found::head),
             sharing: shared.map(sharing::Found::head),
             missed_by: None,
+            part: None,
+            last: false,
+            uses: found.uses,
         },
         objects: Vec::new(),
         streams: Vec::new(),
@@ -83,12 +93,16 @@ pub fn mem(
     let mut rows = vec![0; found.objects.len()];
     for (n, (object, tally)) in found.objects.iter().enumerate() {
         let of_lines = shared.map(|found| found.of_object(n)).unwrap_or_default();
-        if tally.misses == [0; 4] && tally.blocks == 0 && of_lines.iter().all(|n| *n == 0) {
+        let no_lines = of_lines.iter().all(|n| *n == 0);
+        if tally.misses == [0; 4] && tally.uses == [0; 6] && tally.blocks == 0 && no_lines {
             continue;
         }
         rows[n] = all.objects.len();
         let mut row = row(object, tally, &places);
         row.fields = fields(found.fields.get(n).map_or(&[], Vec::as_slice));
+        if uses {
+            row.counts.extend(tally.uses);
+        }
         row.counts.extend(of_lines);
         all.objects.push(row);
     }
@@ -159,12 +173,12 @@ fn missed_by(all: &mut Mem, found: &Found, rows: &[usize]) {
         all.head.missed_by = Some(0);
     }
     for by in &found.missed_by {
-        let of_object = |(object, counts): &(u32, [u64; 4])| MissedBy {
+        let of_object = |(object, missed): &(u32, Missed)| MissedBy {
             object: rows[*object as usize],
             function: text(&by.function),
             file: text(&by.file),
             module: text(&by.module),
-            counts: counts.to_vec(),
+            counts: missed.misses.iter().chain(found.uses.iter().flat_map(|_| &missed.uses)).copied().collect(),
         };
         all.missed_by.extend(by.missed.iter().map(of_object));
     }

@@ -158,9 +158,16 @@ impl Streams {
         }
     }
 
+    /// Begins anew; what there was is returned.
+    pub(super) fn anew(&mut self) -> Self {
+        let mut new = Self::new(self.line);
+        new.current.0 = self.current.0;
+        std::mem::replace(self, new)
+    }
+
     /// Forgets all.
     pub(super) fn forget(&mut self) {
-        *self = Self::new(self.line);
+        let _ = self.anew();
     }
 
     pub(super) fn found(mut self) -> Found {

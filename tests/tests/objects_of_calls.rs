@@ -25,12 +25,35 @@ struct Process {
 impl Process {
     /// The sum of an event in all parts.
     fn total(&self, event: &str) -> u64 {
+        self.total_of(None, event)
+    }
+
+    /// The sum of an event in a part, or in all.
+    fn total_of(&self, number: Option<u64>, event: &str) -> u64 {
         let parts = self.parts.iter().flat_map(|profile| &profile.parts);
+        let parts = parts.filter(|part| number.is_none() || part.header.number.unwrap_or(1) == number.unwrap_or(1));
         let totals = parts.map(|part| {
             let at = part.header.events.iter().position(|e| e == event);
             at.map_or(0, |at| u64::try_from(part.total()[at]).expect("no difference"))
         });
         totals.sum()
+    }
+
+    /// The objects have what the profile has, in a part or in all.
+    fn check_totals(&self, number: Option<u64>, of: &str) {
+        for (event, total) in self.mem.head.events.iter().zip(&self.mem.head.totals) {
+            // (What is used of lines is all that is not lost: it is no event.)
+            if !event.starts_with("Used") {
+                assert_eq!(self.total_of(number, event), *total, "{event}, part {number:?} of {of}");
+            }
+        }
+    }
+
+    /// The same of a part, and of the profile of its objects.
+    fn check(&self, number: Option<u64>, of: &str) {
+        self.check_totals(number, of);
+        let expected: Vec<i128> = self.mem.head.totals.iter().map(|n| i128::from(*n)).collect();
+        assert_eq!(self.data.parts[0].total(), expected, "{of}");
     }
 
     /// What a function has cost itself, by event.
@@ -81,16 +104,15 @@ fn run_with(options: &[&str], words: &[&str], dir: &Path) -> Vec<Process> {
         assert!(breaches.is_empty(), "{options:?} {words:?}: {breaches:?}");
         read_profile(bytes.as_slice(), &name).expect("a profile")
     };
+    let dots = out.path().display().to_string().matches('.').count();
     let mut names: Vec<PathBuf> =
         fs::read_dir(out.path()).expect("its folder").map(|e| e.expect("a file").path()).collect();
     names.sort();
     let named = |path: &Path, prefix: &str| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with(prefix));
     let mut processes = Vec::new();
-    for name in names.iter().filter(|n| named(n, "mem.") && n.extension().is_some_and(|e| e != "data")) {
+    // `mem.PID` is of the last part of a process, `mem.PID.N` of the others.
+    for name in names.iter().filter(|n| named(n, "mem.") && n.display().to_string().matches('.').count() == dots + 1) {
         let pid = name.extension().expect("a process").to_string_lossy().into_owned();
-        let bytes = fs::read(name).expect("it is there");
-        // (That misses of functions are those of objects is asked for by the reader.)
-        let mem = Mem::read(&mut bytes.as_slice()).unwrap_or_else(|e| panic!("{options:?} {words:?}: {e}"));
         let parts = names.iter().filter(|n| {
             let of = n.file_name().expect("a name").to_string_lossy();
             of == format!("calls.{pid}")
@@ -98,13 +120,30 @@ fn run_with(options: &[&str], words: &[&str], dir: &Path) -> Vec<Process> {
                 || of.starts_with(&format!("calls.{pid}-"))
         });
         let parts: Vec<Profile> = parts.map(|name| read(name)).collect();
-        let process =
-            Process { parts, data: read(&name.with_extension(format!("{pid}.data"))), mem, text: text.clone() };
-        for (event, total) in process.mem.head.events.iter().zip(&process.mem.head.totals) {
-            assert_eq!(process.total(event), *total, "{event} of {options:?} {words:?}");
+        // (That misses of functions are those of objects is asked for by the reader.)
+        let mem = |path: &Path| {
+            let bytes = fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+            Mem::read(&mut bytes.as_slice()).unwrap_or_else(|e| panic!("{options:?} {words:?}: {e}"))
+        };
+        let of_part = |name: &Path, mem: Mem| {
+            let beside = PathBuf::from(format!("{}.data", name.display()));
+            Process { parts: parts.clone(), data: read(&beside), mem, text: text.clone() }
+        };
+        let last = mem(name);
+        let number = last.head.part.unwrap_or(1);
+        let earlier: Vec<PathBuf> =
+            (1..number).map(|n| PathBuf::from(format!("{}.{n}", name.display()))).filter(|n| n.exists()).collect();
+        assert_eq!(earlier.len() as u64, number - 1, "{options:?} {words:?}: each part has its objects");
+        let mut process = of_part(name, last);
+        process.check(Some(number), &format!("{options:?} {words:?}"));
+        for name in &earlier {
+            let part = of_part(name, mem(name));
+            part.check(part.mem.head.part, &format!("{options:?} {words:?}, {}", name.display()));
+            process.mem.add_part(part.mem).expect("a part");
         }
-        let expected: Vec<i128> = process.mem.head.totals.iter().map(|n| i128::from(*n)).collect();
-        assert_eq!(process.data.parts[0].total(), expected, "{options:?} {words:?}");
+        let written = process.parts.iter().flat_map(|p| &p.parts).filter_map(|p| p.header.number).max();
+        assert_eq!(written.unwrap_or(1), number, "{options:?} {words:?}");
+        process.check_totals(None, &format!("{options:?} {words:?}"));
         processes.push(process);
     }
     assert!(!processes.is_empty(), "{}", outcome.show());
@@ -128,7 +167,7 @@ fn misses_of_objects_sum_to_the_profile_of_calls() {
     let depths = build("depths", dir.path());
     let semantic = |name: &str| Source::open("semantics", name).build(dir.path(), false).display().to_string();
     let d1 = "--D1=32768,8,64";
-    let options: [&[&str]; 14] = [
+    let options: [&[&str]; 22] = [
         &[d1, "--separate-callers=2", "--collect-alloc=yes"],
         &[d1, "--separate-recs=3", "--branch-sim=yes"],
         &[d1, "--toggle-collect=main", "--collect-alloc=yes"],
@@ -137,12 +176,20 @@ fn misses_of_objects_sum_to_the_profile_of_calls() {
         &[d1, "--dump-before=take", "--collect-alloc=yes"],
         &[d1, "--zero-before=take"],
         &[d1, "--tell-calls=yes", "--collect-alloc=yes"],
-        &[d1, "--dump-every-bb=20000"],
+        &[d1, "--dump-every-bb=3000"],
         &[d1, "--instr-atstart=no"],
         &[d1, "--separate-callers=all", "--collect-alloc=yes"],
         &[d1, "--separate-threads=yes"],
         &[d1, "--simulate-hwpref=yes", "--streams=misses"],
         &["--D1=128,1,64", "--alloc-depth=3", "--fn-skip=list"],
+        &[d1, "--cacheuse=yes", "--collect-alloc=yes", "--dump-every-bb=3000"],
+        &[d1, "--cacheuse=yes", "--zero-before=take", "--streams=misses"],
+        &[d1, "--cacheuse=self", "--instr-atstart=no"],
+        &[d1, "--cacheuse=yes", "--toggle-collect=take", "--separate-threads=yes"],
+        &["--D1=128,1,64", "--cacheuse=yes", "--alloc-depth=3", "--fn-skip=list"],
+        &["--D1=16384,4,128", "--I1=32768,8,128", "--LL=8388608,16,128", "--cacheuse=yes", "--separate-recs=3"],
+        &[d1, "--simulate-wb=yes", "--collect-alloc=yes", "--streams=misses"],
+        &[d1, "--simulate-wb=yes", "--simulate-hwpref=yes", "--dump-before=take"],
     ];
     for options in options {
         run_with(options, &[&depths], dir.path());
@@ -154,6 +201,33 @@ fn misses_of_objects_sum_to_the_profile_of_calls() {
         let program = semantic(name);
         run_with(&[d1, "--streams=misses"], &[&program], dir.path());
         run_with(&[d1, "--separate-callers=2"], &[&program], dir.path());
+        run_with(&[d1, "--cacheuse=yes"], &[&program], dir.path());
+    }
+}
+
+/// However parts come to be, and wherever they are written.
+#[test]
+fn each_part_of_a_profile_has_its_objects() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let depths = build("depths", dir.path());
+    let d1 = "--D1=32768,8,64";
+    let options: [(&[&str], usize); 6] = [
+        (&["--dump-before=take", "--streams=misses"], 30),
+        (&["--dump-after=take", "--combine-dumps=yes"], 30),
+        (&["--dump-every-bb=3000", "--cacheuse=yes", "--streams=misses"], 3),
+        (&["--dump-before=take", "--cacheuse=yes", "--separate-callers=3"], 30),
+        (&["--dump-before=take", "--zero-before=main"], 30),
+        (&["--dump-before=take", "--tell-calls=yes", "--separate-threads=yes"], 30),
+    ];
+    for (options, least) in options {
+        let process = run_with(&[&[d1], options].concat(), &[&depths], dir.path()).remove(0);
+        let last = process.parts.iter().flat_map(|p| &p.parts).filter_map(|p| p.header.number).max();
+        assert!(last.is_some_and(|last| last as usize >= least), "{options:?}: {last:?}");
+        // Blocks are those of the part that they were allocated in.
+        if !options.contains(&"--zero-before=main") {
+            let blocks = process.mem.objects.iter().filter(|o| o.kind == Kind::Heap && o.file.ends_with("depths.c"));
+            assert_eq!(blocks.map(|o| o.blocks).sum::<u64>(), 40, "{options:?}");
+        }
     }
 }
 
@@ -163,7 +237,10 @@ fn misses_of_objects_sum_to_the_profile_of_calls() {
 fn objects_are_missed_by_those_that_access_them() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let program = build("blocks", dir.path());
-    for (options, threads) in [(&[][..], false), (&[], true), (&["--tell-calls=yes"], false)] {
+    let (told, uses, back) = (&["--tell-calls=yes"][..], &["--cacheuse=yes"][..], &["--simulate-wb=yes"][..]);
+    for (options, threads) in
+        [(&[][..], false), (&[], true), (told, false), (uses, false), (uses, true), (back, false), (back, true)]
+    {
         let words: Vec<&str> = std::iter::once(program.as_str()).chain(threads.then_some("threads")).collect();
         let options: Vec<&str> = std::iter::once("--D1=128,1,64").chain(options.iter().copied()).collect();
         let processes = run_with(&options, &words, dir.path());
@@ -244,16 +321,79 @@ fn calls_of_allocators_are_costs_of_their_callers() {
     assert!(total[1] >= 54 && total[2] > 11_000, "{total:?}");
 }
 
-/// Where every access is told, objects are refused.
+/// The counts of an event at a variable.
+fn of_variable(mem: &Mem, name: &str, event: &str) -> u64 {
+    let at = mem.head.events.iter().position(|known| known == event).unwrap_or_else(|| panic!("no {event}"));
+    let of = |o: &&cg_format::mem::Object| o.kind == Kind::Variable && o.name == name && o.file.ends_with("/lines");
+    mem.objects.iter().find(of).map_or(0, |object| object.counts[at])
+}
+
+/// A line belongs to the object that it was loaded for, with all that it costs; where emitted code keeps how lines are used, and
+/// where every access is told.
 #[test]
-fn objects_are_not_told_of_every_access() {
+fn lines_belong_to_the_object_that_they_were_loaded_for() {
+    const LINES: u64 = 40;
     let dir = tempfile::tempdir().expect("a temporary folder");
-    for (option, with) in [("--objects=yes", "--cacheuse=yes"), ("--collect-alloc=yes", "--simulate-wb=yes")] {
-        let mut command = tools::under_test().to_vec();
-        command.extend(["--tool=callgrind", "--cache-sim=yes", option, with, "echo", "ran"].map(str::to_owned));
-        let outcome = Job::new(command.iter().map(String::as_str), dir.path()).native();
-        let text = String::from_utf8_lossy(&outcome.stderr).into_owned();
-        let says = format!("{option} is of what misses the first level");
-        assert!(!outcome.status.success() && outcome.stdout.is_empty() && text.contains(&says), "{text}");
+    let program = build("lines", dir.path());
+    let large: &[&str] = &["--I1=32768,8,128", "--D1=32768,8,128", "--LL=8388608,16,128"];
+    for (line, shape) in [(64, &["--D1=32768,8,64"][..]), (128, large)] {
+        for cacheuse in ["--cacheuse=yes", "--cacheuse=self"] {
+            let process = run_with(&[shape, &[cacheuse]].concat(), &[&program], dir.path()).remove(0);
+            let mem = &process.mem;
+            assert_eq!(mem.head.uses, Some(line));
+            // Name, lines that are loaded for it, accesses of each, and bytes of it that are used.
+            let per = line / 64;
+            let expected = [
+                ("sparse", LINES / per, per, 8 * per),
+                ("dense", LINES / per, 8 * per, 64 * per),
+                ("twice", LINES / per, 4 * per, 16 * per),
+                // Parts of a line are two bytes, or four.
+                ("across", if per == 1 { 2 * LINES } else { LINES }, 1, if per == 1 { 4 } else { 8 }),
+                ("right", 1, 2, 16),
+                ("left", 0, 1, 0),
+            ];
+            for (name, lines, accesses, used) in expected {
+                for level in ["1", "2"] {
+                    let of = |event: &str| of_variable(mem, name, &format!("{event}{level}"));
+                    let costs = (of("AcCost"), of("SpLoss"), of("Used"));
+                    // Where an access is to two lines, both have it.
+                    let expected = (lines * (1000 / accesses), lines * (line - used), lines * used);
+                    assert_eq!(costs, expected, "{name}, level {level}, {shape:?} {cacheuse}");
+                }
+            }
+            for object in &mem.objects {
+                let of = |event: &str| {
+                    let at = mem.head.events.iter().position(|known| known == event).expect("an event");
+                    object.counts[at]
+                };
+                for level in ["1", "2"] {
+                    let bytes = of(&format!("Used{level}")) + of(&format!("SpLoss{level}"));
+                    assert_eq!(bytes % line, 0, "{}: whole lines", object.name);
+                }
+            }
+        }
+    }
+}
+
+/// Misses are at the same objects whether or not it is measured how lines are used; and where writes reach the last level.
+#[test]
+fn every_access_that_is_told_misses_the_same_objects() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = build("steps", dir.path());
+    let of = |options: &[&str]| {
+        let all = [&["--D1=32768,8,64", "--streams=misses"], options].concat();
+        let mem = run_with(&all, &[&program], dir.path()).remove(0).mem;
+        let ours =
+            |object: usize| mem.objects[object].kind == Kind::Variable && mem.objects[object].file.ends_with("/steps");
+        let objects: Vec<_> = (0..mem.objects.len()).filter(|n| ours(*n)).collect();
+        let counts = objects.iter().map(|n| (mem.objects[*n].name.clone(), mem.objects[*n].counts[..4].to_vec()));
+        let streams = mem.streams.iter().filter(|s| ours(s.object));
+        let streams = streams.map(|s| (s.line, s.access, s.size, s.misses, s.executions, s.parts.clone()));
+        (counts.collect::<Vec<_>>(), streams.collect::<Vec<_>>())
+    };
+    let plain = of(&[]);
+    assert!(plain.0.len() > 8 && plain.1.len() > 8);
+    for option in ["--cacheuse=yes", "--simulate-wb=yes", "--tell-calls=yes"] {
+        assert!(of(&[option]) == plain, "{option}");
     }
 }

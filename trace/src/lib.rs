@@ -87,8 +87,8 @@ pub struct Block {
 
 /// A line of a thread's data cache makes place for another one, which an access brings in. Told in place of a miss where uses
 /// are kept: the words of the record of a site of kind [`SiteKind::Read`], [`SiteKind::Write`], [`SiteKind::Modify`] or
-/// [`SiteKind::Sized`] are the site, `way` (with bit 0 set if the access is to two lines), `count`, `parts`, and
-/// the line's address (two words). Behind those of an access to two lines comes a record of [`LINES_REPLACED`].
+/// [`SiteKind::Sized`] are the site, `way` (with bit 0 set if the access is to two lines, and bit 1 if this is the second of
+/// them), `count`, `parts`, and the address of the access (two words). Behind those of an access to two lines comes a record of [`LINES_REPLACED`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineReplaced {
     /// Where the line lies in the cache: a multiple of [`LineReplaced::WAY`], below that times the number of its lines.
@@ -97,10 +97,12 @@ pub struct LineReplaced {
     pub count: u32,
     /// The 32 parts of it that have been.
     pub parts: u32,
-    /// The address of the line that comes.
-    pub line: u64,
+    /// The address of the access.
+    pub addr: u64,
     /// The access is to two lines.
     pub one_of_two: bool,
+    /// The line that comes is the second of them.
+    pub second: bool,
 }
 
 impl LineReplaced {
@@ -110,19 +112,26 @@ impl LineReplaced {
     /// From one way to the next one.
     pub const WAY: u32 = layout::DATA_WAY as u32;
 
+    /// The number of the line that comes, where lines have `1 << bits` bytes.
+    #[inline]
+    #[must_use]
+    pub fn line(&self, bits: u32) -> u64 {
+        (self.addr >> bits).wrapping_add(u64::from(self.second))
+    }
+
     /// From the words of a record behind its site; nothing if they are too few.
     #[inline]
     #[must_use]
     pub fn from_words(words: &[u32]) -> Option<Self> {
         let &[way, count, parts, low, high, ..] = words else { return None };
-        let line = operands::joined(low, high);
-        Some(Self { way: way & !1, count, parts, line, one_of_two: way & 1 != 0 })
+        let addr = operands::joined(low, high);
+        Some(Self { way: way & !3, count, parts, addr, one_of_two: way & 1 != 0, second: way & 2 != 0 })
     }
 
     /// The words of its record, with the site that says what it is.
     pub fn words(self, site: u32) -> [u32; Self::WORDS] {
-        let way = self.way | u32::from(self.one_of_two);
-        let [low, high] = operands::halves(self.line);
+        let way = self.way | u32::from(self.one_of_two) | u32::from(self.second) << 1;
+        let [low, high] = operands::halves(self.addr);
         [site, way, self.count, self.parts, low, high]
     }
 }

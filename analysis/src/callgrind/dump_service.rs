@@ -18,6 +18,7 @@ use cg_format::callgrind::Header;
 
 use super::code::Catalogue;
 use super::dumps::{About, Dumps, Shared, Written};
+use super::objects_part::{ObjectsPart, WrittenObjects};
 use super::parts::Trigger;
 use crate::broken;
 use crate::simulator::Finding;
@@ -33,6 +34,8 @@ pub struct Found {
     pub blocks: u64,
     /// The calls and costs of each thread, by number of thread (from 1), in ascending order.
     pub threads: Vec<(u64, Profile)>,
+    /// What was found at data objects, if they are asked for.
+    pub objects: Option<ObjectsPart>,
 }
 
 /// How far a process is.
@@ -63,6 +66,7 @@ pub struct Statistics {
 struct Process {
     dumps: Option<Dumps>,
     written: Vec<Written>,
+    objects: Vec<WrittenObjects>,
     progress: Option<Progress>,
     statistics: Option<Statistics>,
     findings: Vec<Finding>,
@@ -122,6 +126,12 @@ impl DumpService {
         self.inner().processes.get_mut(&pid).map(|p| std::mem::take(&mut p.written)).unwrap_or_default()
     }
 
+    /// The objects of parts that were written since this was last asked.
+    #[must_use]
+    pub fn objects(&self, pid: Pid) -> Vec<WrittenObjects> {
+        self.inner().processes.get_mut(&pid).map(|p| std::mem::take(&mut p.objects)).unwrap_or_default()
+    }
+
     /// How far the process is, if the recorder was just asked.
     #[must_use]
     pub fn progress(&self, pid: Pid) -> Option<Progress> {
@@ -157,7 +167,7 @@ impl DumpService {
 
     /// Writes a part.
     pub fn write(&self, pid: Pid, found: Found, catalogue: &mut Catalogue) {
-        let Found { trigger, descriptions, blocks, threads } = found;
+        let Found { trigger, descriptions, blocks, threads, objects } = found;
         // The session must not wait while debug information is read: it may be asked for something.
         let (dumps, broken, mut shared) = {
             let mut inner = self.inner();
@@ -169,8 +179,13 @@ impl DumpService {
         if let Some(shared) = &mut shared {
             dumps.exchange(shared);
         }
+        let number = dumps.number();
         let written =
             broken::caught(|| dumps.write((&trigger, descriptions), blocks, threads, catalogue, broken.as_deref()));
+        let objects = objects.map(|objects| {
+            let found = objects.resolve(catalogue);
+            WrittenObjects { number, last: trigger == Trigger::End, why: trigger.description(), found }
+        });
         let failed = dumps.has_failed();
         if let Some(mut shared) = shared {
             dumps.exchange(&mut shared);
@@ -178,6 +193,7 @@ impl DumpService {
         }
         if let Some(p) = self.inner().processes.get_mut(&pid) {
             p.dumps = Some(dumps);
+            p.objects.extend(objects);
             match written {
                 // The part is there; whoever looks after panics tells of this one.
                 Ok(written) if failed => {

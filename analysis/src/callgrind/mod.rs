@@ -7,7 +7,7 @@
 //! - [`sink`] drives the model with what the engine records;
 //! - [`rows`] turns what the model found into a part of a profile;
 //! - [`boundaries`] tells the engine where functions begin and end;
-//! - [`parts`] names the files, [`dumps`] writes them;
+//! - [`parts`] names the files, [`dumps`] writes them; [`objects_part`] is what was found of data objects in one;
 //! - [`summary`] says what was collected;
 //! - [`dump_service`] is where the recorder meets the session of the runner.
 //!
@@ -18,6 +18,7 @@ pub mod columns;
 pub mod counters;
 pub mod dump_service;
 pub mod dumps;
+pub mod objects_part;
 pub mod parts;
 pub mod rows;
 pub mod settings;

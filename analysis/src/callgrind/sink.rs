@@ -169,7 +169,9 @@ impl Recorder {
     /// Data objects are found, if that is `wanted`: they need records of misses, or of nothing but what allocators do.
     #[must_use]
     pub fn with_objects(self, wanted: Option<Wanted>) -> Self {
-        Self { objects: wanted, ..self }
+        let mut used = self.used;
+        used.iter_mut().for_each(|used| used.by_object = wanted.as_ref().is_some_and(|wanted| wanted.misses));
+        Self { objects: wanted, used, ..self }
     }
 
     /// Cycles are estimated by `pricing`, if there is one.
@@ -603,13 +605,6 @@ impl Sink for Recorder {
             }
         });
         careful(&mut || dump_service.write(pid, p.take(Trigger::End), &mut lock(&catalogue)));
-        if let Some(wanted) = &self.objects {
-            careful(&mut || {
-                if let Some(found) = p.tell_objects(&mut lock(&catalogue)) {
-                    wanted.findings.put(pid, found);
-                }
-            });
-        }
         if let Some(panic) = failure {
             resume_unwind(panic);
         }

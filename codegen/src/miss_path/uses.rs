@@ -51,7 +51,7 @@ pub(super) fn use_line(c: &mut Asm, cache: FirstLevel) {
 pub(super) fn record_replaced(c: &mut Asm, cache: FirstLevel) {
     let (bytes, count) = (layout::DATA_USES as u32, layout::DATA_USES as u32 + 8);
     c.load_gs(R12, SlotWord::TracePos.at());
-    c.gs_base8(0x89, RAX, R12, 16);
+    c.gs_base8(0x89, R13, R12, 16);
     // To two lines?
     c.load32(R8, RBX, LESS_ONE);
     c.op_reg(0x01, R8, R13);
@@ -61,6 +61,12 @@ pub(super) fn record_replaced(c: &mut Asm, cache: FirstLevel) {
     let one = c.jcc_away(E);
     c.alu_imm(0, R14, 1); // add
     c.patch_here(one);
+    // The second one of them begins behind the access's address.
+    c.mov_reg(R8, R13);
+    c.op_reg(0x29, R8, RAX); // sub
+    c.op_reg(0x19, R8, R8); // sbb: all ones if it does
+    c.and_imm(R8, 2);
+    c.op_reg(0x09, R14, R8); // or
     c.gs_base8_32(0x89, R14, R12, 4);
     c.gs_index(0x8b, R8, RDX, count);
     c.mov_imm(R14, u32::MAX.into());

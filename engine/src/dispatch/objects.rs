@@ -16,9 +16,9 @@ use grind_ptrace::Stopped;
 use grind_ptrace::maps;
 use grind_trace::objects::{Allocator, Said, alone, has_returned, outermost};
 use grind_trace::{
-    ALLOCATOR_CALLED, ALLOCATOR_CALLER, ALLOCATOR_RETURNED, CALLED_WORDS, CARVED_WORDS, NOT_COUNTED, OBJECT_CARVED,
-    OBJECT_DIED, OBJECT_FREED, OBJECT_GIVEN_BACK, OBJECT_POOL_GONE, OBJECT_POOL_MOVED, OBJECT_POOL_TRIMMED,
-    OBJECT_RESIZED, object_words,
+    ALLOCATOR_CALLED, ALLOCATOR_CALLER, ALLOCATOR_RETURNED, CALLED_WORDS, CARVED_WORDS, LineReplaced, NOT_COUNTED,
+    OBJECT_CARVED, OBJECT_DIED, OBJECT_FREED, OBJECT_GIVEN_BACK, OBJECT_POOL_GONE, OBJECT_POOL_MOVED,
+    OBJECT_POOL_TRIMMED, OBJECT_RESIZED, SiteKind, object_words,
 };
 use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::{Pid, Tid};
@@ -61,7 +61,14 @@ fn said(request: Request, [a, b, c, d, _]: [u64; 5], site: GuestAddr, module: u3
 
 /// What these records, which code of `code_cache` has made, say of objects.
 fn objects_of(code_cache: &CodeCache, records: &[u32]) -> Vec<u32> {
-    alone(records, |site| code_cache.trans.trace_sites.get(site as usize).map(|site| site.kind.words()))
+    let uses = code_cache.trace.settings.keeps_uses();
+    let words = |kind| match kind {
+        SiteKind::Read(_) | SiteKind::Write(_) | SiteKind::Modify(_) | SiteKind::Sized { .. } if uses => {
+            LineReplaced::WORDS
+        }
+        kind => kind.words(),
+    };
+    alone(records, |site| code_cache.trans.trace_sites.get(site as usize).map(|site| words(site.kind)))
 }
 
 fn words(record: &mut Vec<u32>, all: &[u64]) {

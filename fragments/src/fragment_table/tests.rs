@@ -33,6 +33,31 @@ fn code_that_is_translated_anew_has_its_old_sites() {
 }
 
 #[test]
+fn sites_whose_numbers_follow_from_another_one_follow_it_in_code_that_is_translated_anew() {
+    let site = |kind| trace::Site { module: 1, len: 4, addr: GuestAddr(0x1000), kind };
+    let special = SiteKind::Special { index: 0, words: 40 };
+    let stretch = SiteKind::Stretch { instructions: 4, bytes: 9, groups: 1, members: 4, tells: None };
+    let sized = |done| SiteKind::Sized { done };
+    let member = |offset| SiteKind::Member { group: 0, done: trace::Done::Read, offset, size: 8 };
+    let done = [trace::Done::Read, trace::Done::Write, trace::Done::Modify];
+    let all: [Vec<SiteKind>; 2] = [
+        std::iter::once(special).chain(done.map(sized)).collect(),
+        std::iter::once(stretch).chain([0, 8, 16, 24].map(member)).collect(),
+    ];
+    let mut t = FragmentTable::default();
+    for round in 0..3 {
+        for kinds in &all {
+            let first = t.new_trace_site(site(kinds[0]));
+            for (n, kind) in (first + 1..).zip(&kinds[1..]) {
+                assert_eq!(t.new_trace_site(site(*kind)), n, "{kind:?}, round {round}");
+                assert_eq!(t.trace_sites[n as usize].kind, *kind);
+            }
+        }
+        t.flush(0);
+    }
+}
+
+#[test]
 fn a_jump_to_what_stands_behind_it_has_not_been_executed_where_it_is() {
     let mut t = FragmentTable::default();
     // One instruction of three bytes and a jump of two, of which nothing is left; and the jump alone, with a byte to be killed by.

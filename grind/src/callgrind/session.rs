@@ -9,6 +9,7 @@ use cg_cli::saved::Saved;
 use cg_format::callgrind::Header;
 use grind_analysis::callgrind::dump_service::{DumpService, Statistics};
 use grind_analysis::callgrind::dumps::Written;
+use grind_analysis::callgrind::objects_part::WrittenObjects;
 use grind_analysis::simulator::Finding;
 use grind_names::boundaries::Boundaries;
 use grind_session::ProcessReport;
@@ -65,6 +66,12 @@ impl CallSession {
     #[must_use]
     pub fn written(&self, pid: Pid) -> Vec<Written> {
         self.dump_service.written(pid)
+    }
+
+    /// The data objects of the parts that were written since this was last asked.
+    #[must_use]
+    pub fn objects(&self, pid: Pid) -> Vec<WrittenObjects> {
+        self.dump_service.objects(pid)
     }
 
     /// What has missed in process `pid`, which is being looked at, by instruction.

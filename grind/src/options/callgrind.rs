@@ -396,7 +396,7 @@ pub static OPTIONS: &[Opt] = &[
         &["--mem-out-file"],
         Kind::Text("file"),
         "mem.out.%p",
-        "with --objects=yes: the file of data objects, as cachegrind's",
+        "with --objects=yes: the file of data objects, as cachegrind's; of earlier parts FILE.N, as of profiles",
         |o, v| shared(o, v, "--mem-out-file"),
     ),
     opt(

@@ -11,6 +11,7 @@ use cg_format::count::TooLarge;
 use cg_format::mem::Mem;
 use grind_analysis::broken;
 use grind_analysis::callgrind::dumps::Written;
+use grind_analysis::callgrind::objects_part::WrittenObjects;
 use grind_analysis::callgrind::summary;
 use grind_analysis::dump;
 use grind_analysis::simulator::Found;
@@ -30,11 +31,10 @@ impl Runner<'_> {
     /// The process has ended: the last files, and a summary.
     pub(super) fn end_calls(&mut self, report: &ProcessReport<'_>) {
         let pid = report.pid;
+        let objects = self.parts_of_objects(report);
         let Some(calls) = &mut self.calls else { return };
         let tree = calls.tree(pid);
         let (written, total) = calls.ended(pid);
-        let found = self.findings.take(pid);
-        let objects = self.options.objects.then(|| self.objects(report, &found));
         let last = written.last().map(|file| file.path.clone());
         let files = self.tell_written(pid, written);
         if self.tree.is_some() {
@@ -66,9 +66,7 @@ impl Runner<'_> {
         }
         self.tell_what_next(pid, &files);
         self.tell_allocators(pid);
-        if let Some(objects) = objects {
-            self.save_objects(pid, &objects);
-        }
+        objects.iter().for_each(|part| self.save_objects(pid, part));
     }
 
     /// Returns where the files are.
@@ -138,9 +136,41 @@ impl Runner<'_> {
         grind_objects::report::mem(report, objects, distances, sharing, &mut *self.symbolizer, &command, &desc)
     }
 
+    /// The data objects of the parts of a process's profile that have been written since the last time: each has its own.
+    pub(super) fn parts_of_objects(&mut self, report: &ProcessReport<'_>) -> Vec<Mem> {
+        let parts = self.calls.as_ref().map(|calls| calls.objects(report.pid)).unwrap_or_default();
+        let mem = |part: WrittenObjects| {
+            let mut mem = self.objects(report, &Found { objects: part.found, ..Found::default() });
+            if part.number > 1 || !part.last {
+                mem.head.part = Some(part.number);
+                mem.head.last = part.last;
+                mem.head.desc.push(String::from_utf8_lossy(&part.why).into_owned());
+            }
+            mem
+        };
+        parts.into_iter().map(mem).collect()
+    }
+
+    /// Where the data objects of a process go, of a part: as parts of the profile are named.
+    fn objects_file(&mut self, pid: Pid, objects: &Mem) -> PathBuf {
+        let known = self.processes.get(&pid).and_then(|p| p.mem.clone());
+        let path = known.unwrap_or_else(|| self.options.mem_out_file().expand(pid.0, &mut self.sequence));
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.mem = Some(path.clone());
+        }
+        match objects.head.part {
+            Some(number) if !objects.head.last => {
+                let mut name = path.into_os_string();
+                name.push(format!(".{number}"));
+                name.into()
+            }
+            _ => path,
+        }
+    }
+
     /// Writes the data objects, beside them the same as a profile, and tells where they are.
     pub(super) fn save_objects(&mut self, pid: Pid, objects: &Mem) {
-        let path = self.options.mem_out_file().expand(pid.0, &mut self.sequence);
+        let path = self.objects_file(pid, objects);
         let saved = save_text(&path, "mem.out", &self.spare, |out| objects.write(out));
         let saved = self.tell_saved(pid, &path, saved);
         // Something that is no file, as /dev/null or a pipe, has no place beside it.
@@ -157,7 +187,8 @@ impl Runner<'_> {
             let text = format!("{} calls took back blocks that were not handed out.", objects.head.unknown_frees);
             self.log.say(pid, Voice::Detail, &text);
         }
-        if self.options.verbosity > 0 && self.invocation == Invocation::Grind {
+        let goes_on = objects.head.part.is_some() && !objects.head.last;
+        if self.options.verbosity > 0 && self.invocation == Invocation::Grind && !goes_on {
             let name = command_line(&[path.into_os_string()]);
             let what = match objects.head.reuse {
                 _ if self.options.objects => "Data objects",

@@ -7,17 +7,15 @@
 use std::collections::{BTreeMap, HashMap};
 
 use cg_calls::{Calls, Node, Profile};
-use cg_format::callgrind::context_name;
 use cg_format::mem::streams::Access;
-use grind_objects::{Images, Miss, MissedBy, Objects, Reader, Site as Place};
+use grind_objects::{Images, Miss, Missed as AtObject, Objects, Reader, Site as Place, Uses};
 use grind_trace::{Done, Site, SiteKind};
 use grind_types::Tid;
 use grind_types::hash::Map;
 
-use super::super::code::Catalogue;
 use super::super::columns::{Columns, Depth};
-use crate::callgrind::rows::Program as _;
-use crate::simulator::{Findings, Found};
+use super::super::objects_part::ObjectsPart;
+use super::cache_lines::Touching;
 
 /// What is asked for.
 #[derive(Debug)]
@@ -30,8 +28,8 @@ pub struct Wanted {
     pub streams: Option<u64>,
     /// There is a second level before the last one.
     pub second: bool,
-    /// Where the session looks for what was found.
-    pub findings: Findings,
+    /// How lines of so many bytes are used is told by object.
+    pub uses: Option<u64>,
 }
 
 /// Reads and writes that missed the first level, and the last: those of each object are in this order.
@@ -47,9 +45,11 @@ pub(super) struct ByObject {
     misses: bool,
     /// The depth of what all levels have missed.
     memory: usize,
-    /// Of threads that have ended: by what ran, and by object.
-    missed: HashMap<Node, BTreeMap<u32, Missed>>,
-    /// How often counters were executed, up to the last part.
+    /// Of threads that have ended, since the last part: by what ran, and by object.
+    missed: HashMap<Node, BTreeMap<u32, AtObject>>,
+    /// Bytes of lines of which it is told how they are used.
+    uses: Option<u64>,
+    /// How often counters were executed, in the part that is taken.
     executions: Option<HashMap<u32, u64>>,
 }
 
@@ -68,6 +68,7 @@ impl ByObject {
             misses: wanted.misses,
             memory: 1 + usize::from(wanted.second),
             missed: HashMap::new(),
+            uses: wanted.uses,
             executions: wanted.streams.map(|_| HashMap::new()),
         }
     }
@@ -78,8 +79,12 @@ impl ByObject {
             return;
         }
         let access = match miss.site.kind {
-            SiteKind::Write(_) | SiteKind::Sized { done: Done::Write } => Access::Write,
-            SiteKind::Modify(_) | SiteKind::Sized { done: Done::Modify } => Access::Modify,
+            SiteKind::Write(_) | SiteKind::Sized { done: Done::Write } | SiteKind::Member { done: Done::Write, .. } => {
+                Access::Write
+            }
+            SiteKind::Modify(_)
+            | SiteKind::Sized { done: Done::Modify }
+            | SiteKind::Member { done: Done::Modify, .. } => Access::Modify,
             _ => Access::Read,
         };
         // Callgrind books a modification as a write.
@@ -94,6 +99,20 @@ impl ByObject {
         misses[first + 1] += u64::from(last_level);
     }
 
+    /// An access of `site` to an address, if lines are told apart by object.
+    #[inline]
+    pub(super) fn touching<'a>(&'a mut self, images: &'a Images, site: &Site, addr: u64) -> Option<Touching<'a>> {
+        let at = Place { module: site.module, addr: site.addr.0 };
+        self.misses.then_some(Touching { objects: &mut self.objects, images, site: at, addr, last: None })
+    }
+
+    /// Lines that this function loaded for an object were used like that.
+    pub(super) fn used(&mut self, by: Node, object: u32, uses: Uses) {
+        self.objects.used(object, &uses);
+        let sums = &mut self.missed.entry(by).or_default().entry(object).or_default().uses;
+        sums.iter_mut().zip(uses).for_each(|(sum, n)| *sum += n);
+    }
+
     /// Costs are set to zero.
     pub(super) fn forget(&mut self) {
         self.objects.forget();
@@ -102,11 +121,16 @@ impl ByObject {
     }
 
     pub(super) fn thread_ended(&mut self, tid: Tid, calls: &Calls, missed: OfThread) {
+        self.take(calls, missed);
+        self.objects.thread_ended(tid);
+    }
+
+    /// What a thread has missed.
+    fn take(&mut self, calls: &Calls, missed: OfThread) {
         for ((node, object), missed) in missed {
             let sums = self.missed.entry(calls.describe(node)).or_default().entry(object).or_default();
-            sums.iter_mut().zip(missed).for_each(|(sum, n)| *sum += n);
+            sums.misses.iter_mut().zip(missed).for_each(|(sum, n)| *sum += n);
         }
-        self.objects.thread_ended(tid);
     }
 
     /// A part has been taken, in which that was found.
@@ -118,32 +142,19 @@ impl ByObject {
         }
     }
 
-    /// What was found, when all threads have ended.
-    pub(super) fn found(self, catalogue: &mut Catalogue) -> Found {
-        let mut objects = self.objects.found();
-        let mut executed: BTreeMap<u64, u64> = BTreeMap::new();
-        for (counter, n) in self.executions.into_iter().flatten() {
-            // What counts no execution is a miss.
-            for (addr, costs) in catalogue.counters.of(counter) {
-                let sum = executed.entry(addr).or_default();
-                *sum = sum.saturating_add(n.saturating_mul(costs.first().copied().unwrap_or(0)));
-            }
+    /// What was found since the last part, if misses are told: those of `threads` that have not ended are in their own books.
+    pub(super) fn part<'a>(
+        &mut self,
+        threads: impl Iterator<Item = (&'a Calls, &'a mut OfThread)>,
+    ) -> Option<ObjectsPart> {
+        if !self.misses {
+            return None;
         }
-        objects.executions = Some(executed);
-        let (nodes, missed): (Vec<Node>, Vec<_>) = self.missed.into_iter().unzip();
-        let profile = Profile { nodes, ..Profile::default() };
-        let resolved = catalogue.resolve(&profile, &[]);
-        for (node, missed) in profile.nodes.iter().zip(missed) {
-            let about = resolved.function(node.functions[0]);
-            let callers = node.functions.iter().skip(1).map(|f| resolved.function(*f).name);
-            objects.missed_by.push(MissedBy {
-                function: context_name(about.name, node.recursion, callers),
-                file: about.file.to_vec(),
-                module: about.object.to_vec(),
-                missed: missed.into_iter().collect(),
-            });
-        }
-        Found { objects, ..Found::default() }
+        threads.for_each(|(calls, missed)| self.take(calls, std::mem::take(missed)));
+        let mut found = self.objects.part();
+        found.uses = self.uses;
+        let executions = self.executions.as_mut().map(std::mem::take).unwrap_or_default();
+        Some(ObjectsPart { found, missed: std::mem::take(&mut self.missed), executions })
     }
 }
 

@@ -8,31 +8,29 @@
 
 mod book;
 mod chain;
-mod code;
 mod learn;
 
-use cg_calls::{CallContext, Calls};
+use cg_calls::{CallContext, Calls, Node};
+pub(super) use cg_sim::code_use::NO_COUNTER;
+use cg_sim::code_use::{Code, CodeUse, Fetch};
 use cg_sim::usage::{Cost, Level, LinesDiffer, Owner, Residents, Usage, UsageLastLevel, parts};
 use cg_sim::writeback::Outcome;
 use cg_sim::{Geometries, Port, Served};
+use grind_objects::{Images, Objects, Site, Uses};
 use grind_trace::operands;
-use grind_trace::{Block, LineReplaced};
+use grind_trace::{Block, Done, LineReplaced, Touch};
 use grind_types::own_memory;
 
 use crate::callgrind::columns::{Columns, Missed};
 use crate::callgrind::dump_service::Statistics;
-use book::{Book, Numbers};
+use book::{Book, NO_OBJECT, Numbers};
 use chain::Chain;
-use code::{Code, CodeUse, Fetch};
 
 /// Words of records that are looked at before they are dealt with.
 const AHEAD: usize = 512;
 
 /// In [`Used::lengths`]: a line is replaced.
 const LOOKS_UP: u16 = 1 << 15;
-
-/// The counter of something that has not happened yet.
-pub(super) const NO_COUNTER: u32 = u32::MAX;
 
 /// What a record of a site is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,6 +151,36 @@ pub(super) struct Used {
     self_only: bool,
     /// Accesses are told only where they miss, and how lines were used with that.
     pub(super) kept: bool,
+    /// Lines are told apart by the object that they were loaded for.
+    pub(super) by_object: bool,
+}
+
+/// Where a site's costs belong: in whose call context, at which object; and the number of that.
+type Place = (CallContext, u32, u32);
+
+/// An access of which the objects are asked for.
+pub(super) struct Touching<'a> {
+    pub(super) objects: &'a mut Objects,
+    pub(super) images: &'a Images,
+    /// The instruction, and the address that it accesses or fetches from.
+    pub(super) site: Site,
+    pub(super) addr: u64,
+    /// The line that was asked for last, and its object.
+    pub(super) last: Option<(u64, u32)>,
+}
+
+impl Touching<'_> {
+    /// The object of the first byte that is accessed of a line of `1 << bits` bytes.
+    fn object(&mut self, line: u64, bits: u32) -> u32 {
+        match self.last {
+            Some((last, object)) if last == line => object,
+            _ => {
+                let object = self.objects.at(self.images, self.addr.max(line << bits), self.site);
+                self.last = Some((line, object));
+                object
+            }
+        }
+    }
 }
 
 /// What is known of a thread's caches and calls.
@@ -162,10 +190,13 @@ pub(super) struct ThreadUse {
     code: CodeUse,
     chain: Chain,
     numbers: Numbers,
-    /// By site: where its costs belonged the last time, and the number of that.
-    spots: Vec<(CallContext, u32)>,
-    /// Who has answered the lines so far of an access to two.
+    /// By site: where its costs belonged the last time, at which object, and the number of that.
+    spots: Vec<Place>,
+    /// Who has answered the lines so far of an access to two, and its address.
     pub(super) answered: Served,
+    pub(super) accessed: u64,
+    /// What the special instruction before has accessed: site, address, bytes. Kept where lines are told apart by object.
+    pub(super) touched: Vec<(u32, u64, u32)>,
 }
 
 impl Used {
@@ -201,7 +232,27 @@ impl Used {
             collecting: true,
             self_only,
             kept,
+            by_object: false,
         })
+    }
+
+    /// The special instruction of a site has accessed this, and what of it has missed will be told.
+    pub(super) fn touches(&self, of_thread: Option<&mut ThreadUse>, site: u32, touches: &[Touch]) {
+        let Some(of_thread) = of_thread.filter(|_| self.by_object) else { return };
+        of_thread.touched.clear();
+        let sites = |touch: &Touch| match touch.done {
+            Done::Read => site + 1,
+            Done::Write => site + 2,
+            Done::Modify => site + 3,
+        };
+        let most = u64::from(self.most);
+        of_thread.touched.extend(touches.iter().map(|t| (sites(t), t.address, t.size.min(most) as u32)));
+    }
+
+    /// The bytes of an access of a site to an address, in a thread.
+    pub(super) fn size(&self, of_thread: Option<&ThreadUse>, site: u32, addr: u64) -> u32 {
+        let touched = of_thread.and_then(|of| of.touched.iter().find(|touch| (touch.0, touch.1) == (site, addr)));
+        touched.map_or_else(|| self.members.get(site as usize).map_or(1, |member| member.size), |touch| touch.2)
     }
 
     /// A new thread, with caches of its own.
@@ -214,6 +265,8 @@ impl Used {
             numbers: self.book.thread(),
             spots: Vec::new(),
             answered: Served::L1,
+            accessed: 0,
+            touched: Vec::new(),
         }))
     }
 
@@ -267,7 +320,7 @@ impl Used {
                         break;
                     };
                     let Loader { counter, misses, .. } = self.loaders[number as usize];
-                    if replaced.one_of_two || misses[0] == NO_COUNTER {
+                    if replaced.one_of_two || misses[0] == NO_COUNTER || self.by_object {
                         break;
                     }
                     let collecting = calls.collecting();
@@ -279,10 +332,12 @@ impl Used {
                         spot,
                         counter,
                         self_only: self.self_only,
+                        touching: None,
+                        line_bits: self.line_bits,
                     };
                     let slot = (replaced.way / LineReplaced::WAY) as usize;
                     let used = (replaced.count, replaced.parts);
-                    let line = replaced.line >> self.line_bits;
+                    let line = replaced.line(self.line_bits);
                     let served = usage.replaced(&mut self.ll, Port::Data, slot, line, used, collecting, &mut accessing);
                     let (outcome, miss) = match served {
                         Served::Memory => (Outcome::Memory, misses[1]),
@@ -328,13 +383,14 @@ impl Used {
         (at, left)
     }
 
-    /// Takes costs to the books of threads; see [`Book::settle`].
+    /// Takes costs to the books of threads, and tells those of objects; see [`Book::settle`].
     pub(super) fn settle<'a>(
         &mut self,
         part: bool,
         threads: impl Iterator<Item = (&'a ThreadUse, &'a mut Calls)>,
+        tell: impl FnMut(Node, u32, Uses),
     ) -> Vec<(u64, cg_calls::Profile)> {
-        self.book.settle(part, threads.map(|(of_thread, calls)| (&of_thread.numbers, calls)))
+        self.book.settle(part, threads.map(|(of_thread, calls)| (&of_thread.numbers, calls)), tell)
     }
 
     /// Forgets all costs.
@@ -397,19 +453,20 @@ impl Used {
         self.book.thread_ended(&of_thread.numbers, number, calls);
     }
 
-    /// Lets a site, whose counter is known, do something to the caches that may load lines.
+    /// Lets a site, whose counter is known, do something to the caches that may load lines, `touching` objects.
     #[inline]
     pub(super) fn loads(
         &mut self,
         of_thread: &mut ThreadUse,
         calls: &mut Calls,
         site: u32,
+        touching: Option<Touching<'_>>,
         access: impl FnOnce(&mut Usage, &mut UsageLastLevel, bool, &mut Accessing<'_>) -> Served,
     ) -> Served {
         let at = site as usize;
         let ThreadUse { usage, chain, numbers, spots, .. } = of_thread;
         if at >= spots.len() {
-            spots.resize(self.loaders.len(), (CallContext::NOBODY, u32::MAX));
+            spots.resize(self.loaders.len(), (CallContext::NOBODY, NO_OBJECT, u32::MAX));
         }
         let collecting = calls.collecting();
         let mut accessing = Accessing {
@@ -420,6 +477,8 @@ impl Used {
             spot: &mut spots[at],
             counter: self.loaders[at].counter,
             self_only: self.self_only,
+            touching,
+            line_bits: self.line_bits,
         };
         access(usage, &mut self.ll, collecting, &mut accessing)
     }
@@ -470,7 +529,7 @@ fn look_ahead(lengths: &[u16], ll: &UsageLastLevel, usage: &Usage, words: &[u32]
             && let Some(replaced) = LineReplaced::from_words(operands)
         {
             let slot = (replaced.way / LineReplaced::WAY) as usize;
-            usage.look_ahead(ll, Port::Data, slot, replaced.line >> bits).into_iter().for_each(own_memory::prefetch);
+            usage.look_ahead(ll, Port::Data, slot, replaced.line(bits)).into_iter().for_each(own_memory::prefetch);
         }
         rest = rest.get(usize::from(length & !LOOKS_UP)..).unwrap_or_default();
     }
@@ -482,7 +541,7 @@ fn look_ahead(lengths: &[u16], ll: &UsageLastLevel, usage: &Usage, words: &[u32]
 struct Evicting<'a>(&'a mut Book);
 
 impl Residents for Evicting<'_> {
-    fn loaded(&mut self, _: Level) -> Owner {
+    fn loaded(&mut self, _: Level, _: u64) -> Owner {
         Owner::default()
     }
 
@@ -497,23 +556,28 @@ pub(super) struct Accessing<'a> {
     calls: &'a mut Calls,
     chain: &'a mut Chain,
     numbers: &'a mut Numbers,
-    spot: &'a mut (CallContext, u32),
+    spot: &'a mut Place,
     counter: u32,
     self_only: bool,
+    /// If objects are asked for.
+    touching: Option<Touching<'a>>,
+    line_bits: u32,
 }
 
 impl Residents for Accessing<'_> {
-    fn loaded(&mut self, _: Level) -> Owner {
+    fn loaded(&mut self, _: Level, line: u64) -> Owner {
         let call_context = self.calls.call_context();
-        if self.spot.0 != call_context || self.spot.1 == u32::MAX {
-            *self.spot = (call_context, self.book.spot(self.numbers, self.calls.spot(self.counter)));
+        let object = self.touching.as_mut().map_or(NO_OBJECT, |touching| touching.object(line, self.line_bits));
+        if (self.spot.0, self.spot.1) != (call_context, object) || self.spot.2 == u32::MAX {
+            let number = self.book.spot(self.numbers, self.calls.spot(self.counter), object);
+            *self.spot = (call_context, object, number);
         }
         let node = if self.self_only {
             self.chain.root(&mut self.book.tree)
         } else {
             self.book.node(self.numbers, self.calls, self.chain)
         };
-        let owner = Owner { node: node.number(), site: self.spot.1 };
+        let owner = Owner { node: node.number(), site: self.spot.2 };
         self.book.hold(owner);
         owner
     }

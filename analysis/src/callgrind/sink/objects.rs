@@ -13,7 +13,6 @@ use super::Space;
 use super::by_object::DataMiss;
 use super::process::Process;
 use super::thread::Thread;
-use crate::simulator::Found;
 
 impl Process {
     /// Books a miss, if it was one of data, of an address and so many bytes.
@@ -63,10 +62,5 @@ impl Process {
     /// The thread's stack lies there.
     pub(super) fn stack_lies(&mut self, tid: Tid, range: Range<u64>) {
         self.by_object.iter_mut().for_each(|by_object| by_object.objects.stack(tid, range.clone()));
-    }
-
-    /// Hands over what was found at objects, at the end of the process.
-    pub(super) fn tell_objects(&mut self, catalogue: &mut Catalogue) -> Option<Found> {
-        Some(self.by_object.take()?.found(catalogue))
     }
 }

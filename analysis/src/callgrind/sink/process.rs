@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use callgrind_control_protocol::{self as control, Frame};
-use cg_calls::{Calls, Config, JumpKind, Profile, Request, SiteId, Step, StepKind};
+use cg_calls::{Calls, Config, JumpKind, Node, Profile, Request, SiteId, Step, StepKind};
 use grind_names::made::Registry;
 use grind_trace::frames::FrameRecord;
 use grind_trace::operands;
@@ -335,13 +335,19 @@ impl Process {
     pub(super) fn take(&mut self, trigger: Trigger) -> Found {
         let mut threads: Vec<(u64, Profile)> = std::mem::take(&mut self.ended);
         if let Some(used) = &mut self.used {
-            threads.extend(used.settle(true, self.threads.values_mut().filter_map(Thread::line_use)));
+            let by_object = &mut self.by_object;
+            let tell = |by, object, uses| by_object.iter_mut().for_each(|of| of.used(Node::clone(&by), object, uses));
+            threads.extend(used.settle(true, self.threads.values_mut().filter_map(Thread::line_use), tell));
         }
         let mut running: Vec<&mut Thread> = self.threads.values_mut().collect();
         running.sort_by_key(|t| t.number);
         threads.extend(running.into_iter().map(|t| (t.number, t.calls.take(&t.now))));
         threads.sort_by_key(|(number, _)| *number);
         self.by_object.iter_mut().for_each(|of| of.executed(threads.iter().map(|(_, profile)| profile)));
+        let objects = self
+            .by_object
+            .as_mut()
+            .and_then(|of| of.part(self.threads.values_mut().map(|t| (&t.calls, &mut t.missed))));
         let mut merged: Vec<(u64, Profile)> = Vec::new();
         for (number, profile) in threads {
             match merged.last_mut().filter(|(last, _)| *last == number) {
@@ -356,6 +362,7 @@ impl Process {
             descriptions: spawned.chain(std::mem::take(&mut self.descriptions)).collect(),
             blocks: self.executed_blocks(),
             threads: merged,
+            objects,
         }
     }
 
@@ -570,7 +577,10 @@ impl Process {
                     used.thread_ended(of_thread, &mut t.calls);
                 }
                 let threads = self.threads.values_mut().chain(std::iter::once(&mut t));
-                let deferred = used.settle(false, threads.filter_map(Thread::line_use));
+                let by_object = &mut self.by_object;
+                let tell =
+                    |by, object, uses| by_object.iter_mut().for_each(|of| of.used(Node::clone(&by), object, uses));
+                let deferred = used.settle(false, threads.filter_map(Thread::line_use), tell);
                 self.ended.extend(deferred);
                 if let Some(of_thread) = &t.used {
                     used.thread_gone(of_thread, t.number, &t.calls);

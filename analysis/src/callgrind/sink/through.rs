@@ -34,6 +34,8 @@ impl Process {
             let outcome = touch(simulated, t, action, addr, size);
             if outcome != Outcome::L1 {
                 self.missed(simulated, t, catalogue, site, outcome.into());
+                let data = (action != Action::Fetch).then_some((addr, size));
+                self.missed_object(t, space, (site, data, outcome.into()));
             }
         };
         let site = space.sites[number as usize];

@@ -88,7 +88,7 @@ impl Process {
                 continue;
             }
             let Some(what) = used.whats.get(number as usize).copied() else {
-                rest = match self.line_told(used, t, catalogue, rest) {
+                rest = match self.line_told(used, t, catalogue, space, rest) {
                     Some(after) => after,
                     None => return &[],
                 };
@@ -114,7 +114,7 @@ impl Process {
                         return &[];
                     };
                     rest = after;
-                    self.stretch(used, t, catalogue, number, stretch, addresses, left);
+                    self.stretch(used, t, catalogue, space, (number, stretch), addresses, left);
                 }
                 What::Told | What::Block(_) => {
                     let Some(hot) = self.hot.get(number as usize) else { return &[] };
@@ -140,15 +140,23 @@ impl Process {
                 What::Line(missed) => {
                     let Some(replaced) = LineReplaced::from_words(operands) else { return &[] };
                     rest = &rest[LineReplaced::WORDS..];
-                    let served = self.loads(used, t, catalogue, number, |usage, ll, collecting, residents| {
+                    let site = (number, replaced.addr);
+                    let served = self.loads(used, t, catalogue, space, site, |usage, ll, collecting, residents| {
                         let slot = (replaced.way / LineReplaced::WAY) as usize;
-                        let line = replaced.line >> used_bits;
+                        let line = replaced.line(used_bits);
                         let uses = (replaced.count, replaced.parts);
                         usage.replaced(ll, Port::Data, slot, line, uses, collecting, residents)
                     });
                     match &mut t.used {
-                        Some(of_thread) if replaced.one_of_two => of_thread.answered = of_thread.answered.max(served),
-                        _ => self.answered(used, t, catalogue, number, missed, served),
+                        Some(of_thread) if replaced.one_of_two => {
+                            of_thread.answered = of_thread.answered.max(served);
+                            of_thread.accessed = replaced.addr;
+                        }
+                        _ => {
+                            self.answered(used, t, catalogue, number, missed, served);
+                            let size = used.size(t.used.as_deref(), number, replaced.addr);
+                            self.at_object(t, space, (number, missed, served), (replaced.addr, size));
+                        }
                     }
                 }
                 What::Fetch(fetch) => {
@@ -158,7 +166,8 @@ impl Process {
                     rest = after;
                     let slot = (told / CODE_WAY) as usize;
                     let (line, uses) = used.replace_code(of_thread, slot, fetch, told & 1 != 0);
-                    let served = self.loads(used, t, catalogue, number, |usage, ll, collecting, residents| {
+                    let site = (number, used.loaders[number as usize].addr);
+                    let served = self.loads(used, t, catalogue, space, site, |usage, ll, collecting, residents| {
                         usage.replaced(ll, Port::Fetch, slot, line, uses, collecting, residents)
                     });
                     match &mut t.used {
@@ -179,16 +188,15 @@ impl Process {
                         SiteKind::Special { index, .. } => {
                             let Some(special) = space.specials.get(index as usize) else { return &[] };
                             if used.kept {
-                                special
-                                    .touches(record)
-                                    .iter()
-                                    .for_each(|t| counts[usize::from(t.done != Done::Read)] += 1);
+                                let touches = special.touches(record);
+                                touches.iter().for_each(|t| counts[usize::from(t.done != Done::Read)] += 1);
+                                used.touches(t.used.as_deref_mut(), number, &touches);
                             } else {
-                                self.special(used, t, catalogue, number, special, record, &mut counts);
+                                self.special(used, t, catalogue, space, (number, special), record, &mut counts);
                             }
                         }
                         _ if used.kept => {}
-                        _ => self.repeated(used, t, catalogue, number, kind, record),
+                        _ => self.repeated(used, t, catalogue, space, (number, kind), record),
                     }
                     self.accesses(t, catalogue, used.loaders[number as usize].addr, counts);
                 }
@@ -204,8 +212,8 @@ impl Process {
         used: &mut Used,
         t: &mut Thread,
         catalogue: &mut Catalogue,
-        number: u32,
-        stretch: u32,
+        space: &Space,
+        (number, stretch): (u32, u32),
         addresses: &[u32],
         (from, fetch): (usize, bool),
     ) {
@@ -213,7 +221,7 @@ impl Process {
         let Some(of_thread) = t.used.as_mut() else { return };
         if fetch && !used.stretches[stretch as usize].fetched(&mut of_thread.usage) {
             let addr = used.loaders[number as usize].addr;
-            self.access(used, t, catalogue, number, addr, bytes.into(), instructions.into());
+            self.access(used, t, catalogue, space, (number, addr), bytes.into(), instructions.into());
         }
         let (line, within) = (1 << used.line_bits, (1 << used.line_bits) - 1);
         for (at, address) in addresses.as_chunks::<2>().0.iter().enumerate().skip(from) {
@@ -230,7 +238,7 @@ impl Process {
                 );
             if !hit {
                 let group = *group;
-                self.group(used, t, catalogue, group, address);
+                self.group(used, t, catalogue, space, group, address);
             }
         }
     }
@@ -238,10 +246,18 @@ impl Process {
     /// The accesses of a group, of which not all are known to hit the same line.
     #[cold]
     #[inline(never)]
-    fn group(&mut self, used: &mut Used, t: &mut Thread, catalogue: &mut Catalogue, group: Group, address: u64) {
+    fn group(
+        &mut self,
+        used: &mut Used,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        space: &Space,
+        group: Group,
+        address: u64,
+    ) {
         for site in group.first..group.first + u32::from(group.count) {
             let Member { offset, size } = used.members[site as usize];
-            self.access(used, t, catalogue, site, address.wrapping_add(offset.into()), size, 1);
+            self.access(used, t, catalogue, space, (site, address.wrapping_add(offset.into())), size, 1);
         }
     }
 
@@ -252,50 +268,56 @@ impl Process {
         used: &mut Used,
         t: &mut Thread,
         catalogue: &mut Catalogue,
-        site: u32,
-        addr: u64,
+        space: &Space,
+        (site, addr): (u32, u64),
         size: u32,
         count: u32,
     ) {
         let missed = used.loaders[site as usize].missed;
         let port = if missed == Missed::Fetch { Port::Fetch } else { Port::Data };
-        let served = self.loads(used, t, catalogue, site, |usage, ll, collecting, residents| {
+        let served = self.loads(used, t, catalogue, space, (site, addr), |usage, ll, collecting, residents| {
             usage.access_run(ll, port, addr, size, count, collecting, residents)
         });
         self.answered(used, t, catalogue, site, missed, served);
+        self.at_object(t, space, (site, missed, served), (addr, size));
     }
 
-    /// What [`trace`](grind_trace) tells of lines apart from sites; `words` are the record and what follows.
+    /// What [`trace`](grind_trace) tells of lines and objects apart from sites; `words` are the record and what follows.
     fn line_told<'w>(
         &mut self,
         used: &mut Used,
         t: &mut Thread,
         catalogue: &mut Catalogue,
+        space: &Space,
         words: &'w [u32],
     ) -> Option<&'w [u32]> {
         match *words {
             [LINES_REPLACED, site, ..] => {
-                let served = std::mem::replace(&mut t.used.as_mut()?.answered, Served::L1);
+                let of_thread = t.used.as_mut()?;
+                let (addr, served) = (of_thread.accessed, std::mem::replace(&mut of_thread.answered, Served::L1));
                 let missed = used.loaders.get(site as usize)?.missed;
                 self.answered(used, t, catalogue, site, missed, served);
+                let size = used.size(t.used.as_deref(), site, addr);
+                self.at_object(t, space, (site, missed, served), (addr, size));
                 words.get(REPLACED_WORDS..)
             }
             [LINE_USED, way, count, parts, ..] => {
                 t.used.as_mut()?.usage.used(Port::Data, (way / LineReplaced::WAY) as usize, (count, parts));
                 words.get(USED_WORDS..)
             }
-            _ => None,
+            _ => self.object_record(t, catalogue, (words, false)),
         }
     }
 
-    /// Lets a site do something to the caches that may load lines.
+    /// Lets a site that accesses this address do something to the caches that may load lines.
     #[inline]
     fn loads(
         &mut self,
         used: &mut Used,
         t: &mut Thread,
         catalogue: &mut Catalogue,
-        site: u32,
+        space: &Space,
+        (site, addr): (u32, u64),
         access: impl FnOnce(&mut Usage, &mut UsageLastLevel, bool, &mut Accessing<'_>) -> Served,
     ) -> Served {
         let at = site as usize;
@@ -303,7 +325,28 @@ impl Process {
             used.loaders[at].counter = self.single_counter(catalogue, used.loaders[at].addr);
         }
         let Some(of_thread) = &mut t.used else { return Served::L1 };
-        used.loads(of_thread, &mut t.calls, site, access)
+        let touching =
+            self.by_object.as_deref_mut().and_then(|of| of.touching(&space.images, &space.sites[site as usize], addr));
+        used.loads(of_thread, &mut t.calls, site, touching, access)
+    }
+
+    /// An access of a site, to so many bytes at an address, has been answered: a miss is one of an object, too.
+    #[inline]
+    fn at_object(
+        &mut self,
+        t: &mut Thread,
+        space: &Space,
+        (site, missed, served): (u32, Missed, Served),
+        (addr, size): (u64, u32),
+    ) {
+        let outcome = match served {
+            Served::L1 => return,
+            Served::LastLevel => Outcome::LastLevel,
+            Served::Memory => Outcome::Memory,
+        };
+        let size = u16::try_from(size).unwrap_or(u16::MAX);
+        let data = (missed != Missed::Fetch).then_some((addr, size));
+        self.missed_object(t, space, (site, data, outcome.into()));
     }
 
     /// An access of a site has been answered; or its branch was mispredicted, which is as a miss of the first level.
@@ -352,7 +395,7 @@ impl Process {
                 return used.fetched(of_thread, site.addr.0, site.len, again);
             }
             let again = u32::try_from(again).unwrap_or(u32::MAX);
-            self.access(used, t, catalogue, number, site.addr.0, site.len.into(), again);
+            self.access(used, t, catalogue, space, (number, site.addr.0), site.len.into(), again);
         }
     }
 
@@ -364,8 +407,8 @@ impl Process {
         used: &mut Used,
         t: &mut Thread,
         catalogue: &mut Catalogue,
-        number: u32,
-        special: &Special,
+        space: &Space,
+        (number, special): (u32, &Special),
         record: &[u32],
         counts: &mut [u64; 2],
     ) {
@@ -373,7 +416,7 @@ impl Process {
             let write = touch.done != Done::Read;
             counts[usize::from(write)] += 1;
             let size = touch.size.min(used.most.into()) as u32;
-            self.access(used, t, catalogue, number + 1 + u32::from(write), touch.address, size, 1);
+            self.access(used, t, catalogue, space, (number + 1 + u32::from(write), touch.address), size, 1);
         }
     }
 
@@ -383,14 +426,14 @@ impl Process {
         used: &mut Used,
         t: &mut Thread,
         catalogue: &mut Catalogue,
-        number: u32,
-        kind: SiteKind,
+        space: &Space,
+        (number, kind): (u32, SiteKind),
         record: &[u32],
     ) {
         let SiteKind::Repeated { size, .. } = kind else { return };
         elements(kind, record, |at_target, addr| {
             let site = number + 1 + u32::from(at_target);
-            self.access(used, t, catalogue, site, addr, size.into(), 1);
+            self.access(used, t, catalogue, space, (site, addr), size.into(), 1);
         });
     }
 }

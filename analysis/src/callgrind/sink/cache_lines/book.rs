@@ -2,7 +2,8 @@
 //! instructions that loaded lines, in their contexts, for self costs.
 //!
 //! A line may be evicted long after the thread is gone that loaded it. So numbers of owners are the process's, and what is
-//! left of a thread that ends is what its owners are called. Invariants: an owner exists as long as a line or a node of
+//! left of a thread that ends is what its owners are called. Where data objects are asked for, what a place has loaded of each is
+//! an owner by itself. Invariants: an owner exists as long as a line or a node of
 //! the tree refers to it; a cost is in exactly one of: an owner (or the tree), a thread's book, a profile.
 
 use std::collections::HashMap;
@@ -12,6 +13,7 @@ use cg_sim::calltree::{self as tree, Costs, Statistics, Tree};
 use cg_sim::usage::{Cost, Level, Owner};
 
 use super::chain::Chain;
+use grind_objects::Uses;
 
 /// Whom costs belong to.
 #[derive(Clone, Debug)]
@@ -30,6 +32,9 @@ type ArcName = (Node, SiteId, u64, Node);
 struct SelfCosts {
     whose: Whose<Spot, (Node, CounterKey)>,
     costs: Costs,
+    /// The data object that the lines were loaded for, or [`NO_OBJECT`]; and their bytes that were accessed, by level.
+    object: u32,
+    used: [u64; 2],
     /// Lines.
     held: u64,
 }
@@ -39,10 +44,14 @@ struct SelfCosts {
 pub(super) struct Numbers {
     /// The thread, as the process's book knows it.
     thread: u64,
-    spots: HashMap<Spot, u32>,
+    /// By place, and object.
+    spots: HashMap<(Spot, u32), u32>,
     /// By arc.
     arcs: Vec<u32>,
 }
+
+/// In place of an object: none are asked for.
+pub(super) const NO_OBJECT: u32 = u32::MAX;
 
 const NONE: u32 = u32::MAX;
 
@@ -120,11 +129,15 @@ impl Book {
         chain.follow(calls, &mut self.tree, |arc| self.arcs.number(numbers, arc));
     }
 
-    /// The number of a place in a thread's book, for self costs.
-    pub(super) fn spot(&mut self, numbers: &mut Numbers, spot: Spot) -> u32 {
-        *numbers.spots.entry(spot).or_insert_with(|| {
+    /// The number of a place in a thread's book that loads lines for an object, for self costs.
+    pub(super) fn spot(&mut self, numbers: &mut Numbers, spot: Spot, object: u32) -> u32 {
+        *numbers.spots.entry((spot, object)).or_insert_with(|| {
             let whose = Whose::Living { thread: numbers.thread, place: spot };
-            put(&mut self.selfs, &mut self.free_selfs, SelfCosts { whose, costs: Costs::default(), held: 0 })
+            put(
+                &mut self.selfs,
+                &mut self.free_selfs,
+                SelfCosts { whose, costs: Costs::default(), object, used: [0; 2], held: 0 },
+            )
         })
     }
 
@@ -145,15 +158,18 @@ impl Book {
         let own = &mut self.selfs[owner.site as usize];
         own.held -= 1;
         own.costs.iter_mut().zip(costs).for_each(|(sum, cost)| *sum += cost);
+        own.used[usize::from(level == Level::LastLevel)] += cost.used;
         self.tree.release(tree::Node::from_number(owner.node), &costs);
     }
 
     /// Gives all costs to those they belong to, for a part (or because a thread has ended, which is none): `threads` are those
-    /// that have not ended; for others there are profiles, with the numbers of their threads.
+    /// that have not ended; for others there are profiles, with the numbers of their threads. `tell` hears what of it is of which
+    /// object, and who loaded that.
     pub(super) fn settle<'a>(
         &mut self,
         part: bool,
         threads: impl Iterator<Item = (&'a Numbers, &'a mut Calls)>,
+        mut tell: impl FnMut(Node, u32, Uses),
     ) -> Vec<(u64, Profile)> {
         let mut threads: HashMap<u64, &mut Calls> = threads.map(|(n, calls)| (n.thread, calls)).collect();
         let mut gone: HashMap<u64, Profile> = HashMap::new();
@@ -170,13 +186,20 @@ impl Book {
         };
         for (number, own) in self.selfs.iter_mut().enumerate() {
             let costs = std::mem::take(&mut own.costs);
+            let used = std::mem::take(&mut own.used);
+            let of_object = (own.object != NO_OBJECT && (costs, used) != Default::default()).then(|| {
+                let [ac_cost1, sp_loss1, ac_cost2, sp_loss2] = costs;
+                [ac_cost1, sp_loss1, ac_cost2, sp_loss2, used[0], used[1]]
+            });
             match &own.whose {
                 Whose::Living { thread, place } => {
                     if let Some(calls) = threads.get_mut(thread) {
                         spend(&costs, first, |event, n| calls.spend_deferred(*place, event, n));
+                        of_object.into_iter().for_each(|of| tell(calls.describe_spot(*place).0, own.object, of));
                     }
                 }
                 Whose::Gone { number: thread, name } => {
+                    of_object.into_iter().for_each(|of| tell(name.0.clone(), own.object, of));
                     if costs != Costs::default() {
                         let (node, key) = (**name).clone();
                         gone.entry(*thread).or_default().add_deferred(node, key, row(&costs));
@@ -247,7 +270,7 @@ impl Book {
     /// Forgets all costs; lines that are resident will still cost.
     pub(super) fn zero(&mut self) {
         self.tree.zero();
-        self.selfs.iter_mut().for_each(|own| own.costs = Costs::default());
+        self.selfs.iter_mut().for_each(|own| (own.costs, own.used) = Default::default());
     }
 
     /// What the tree is and was like, and how many call arcs it has seen.

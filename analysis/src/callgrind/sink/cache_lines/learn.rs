@@ -11,7 +11,9 @@ impl Used {
     /// Learns of more blocks, which have these counters.
     pub(in super::super) fn learn_blocks(&mut self, blocks: &[trace::Block], counters: &[u32]) {
         if self.kept {
-            blocks.iter().zip(counters).for_each(|(block, counter)| self.code.add_block(block, *counter));
+            for (block, counter) in blocks.iter().zip(counters) {
+                self.code.add_block(block.instructions.iter().map(|i| (i.addr.0, i.len)), *counter);
+            }
         }
     }
 
@@ -30,7 +32,11 @@ impl Used {
         for site in sites {
             let number = self.whats.len() as u32;
             let mut missed = Missed::Fetch;
-            let mut member = Member { offset: 0, size: site.len.into() };
+            let size = match site.kind {
+                SiteKind::Read(size) | SiteKind::Write(size) | SiteKind::Modify(size) => size.into(),
+                _ => site.len.into(),
+            };
+            let mut member = Member { offset: 0, size };
             let what = match site.kind {
                 SiteKind::Stretch { instructions, bytes, groups, tells, .. } => {
                     let counter = tells.map_or(NO_COUNTER, |block| counter_of_block[block as usize]);

@@ -9,10 +9,10 @@
 
 use std::collections::HashMap;
 
-use cg_sim::usage::parts;
-use grind_trace::Block;
+use crate::usage::parts;
 
-use super::NO_COUNTER;
+/// In place of a counter: there is none.
+pub const NO_COUNTER: u32 = u32::MAX;
 
 /// What one execution of a block is for a line.
 #[derive(Clone, Copy, Debug)]
@@ -33,16 +33,16 @@ struct Line {
 
 /// Where a site fetches.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fetch {
+pub struct Fetch {
     /// The lines that are looked for, up to two.
-    pub(super) lines: [u32; 2],
+    pub lines: [u32; 2],
     /// The counter of its block, unless it is the first instruction of that.
-    pub(super) counter: u32,
+    pub counter: u32,
 }
 
 /// What is known of a process's code, by lines.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Code {
+pub struct Code {
     bits: u32,
     by_number: HashMap<u64, u32>,
     lines: Vec<Line>,
@@ -55,7 +55,9 @@ struct Piece {
 }
 
 impl Code {
-    pub(super) fn new(bits: u32) -> Self {
+    /// Nothing is known; lines have `1 << bits` bytes.
+    #[must_use]
+    pub fn new(bits: u32) -> Self {
         Self { bits, ..Self::default() }
     }
 
@@ -67,7 +69,11 @@ impl Code {
     }
 
     /// The number of a line's address here.
-    pub(super) fn number(&self, line: u32) -> u64 {
+    ///
+    /// # Panics
+    /// When there is no such line.
+    #[must_use]
+    pub fn number(&self, line: u32) -> u64 {
         self.lines[line as usize].number
     }
 
@@ -82,10 +88,10 @@ impl Code {
         })
     }
 
-    /// Learns of a block.
-    pub(super) fn add_block(&mut self, block: &Block, counter: u32) {
-        for i in block.instructions.iter() {
-            for Piece { line, parts } in self.pieces(i.addr.0, i.len) {
+    /// Learns of a block, of instructions at these addresses with these lengths.
+    pub fn add_block(&mut self, block: impl Iterator<Item = (u64, u8)>, counter: u32) {
+        for (addr, len) in block {
+            for Piece { line, parts } in self.pieces(addr, len) {
                 let line = self.line(line) as usize;
                 let users = &mut self.lines[line].users;
                 match users.last_mut().filter(|u| u.counter == counter) {
@@ -100,7 +106,7 @@ impl Code {
     }
 
     /// Learns of an instruction that may miss, in the block of this counter; only its last byte's line, if `second`.
-    pub(super) fn add_fetch(&mut self, addr: u64, len: u8, counter: u32, second: bool) -> Fetch {
+    pub fn add_fetch(&mut self, addr: u64, len: u8, counter: u32, second: bool) -> Fetch {
         let last = addr + u64::from(len.max(1)) - 1;
         let first = if second { last } else { addr };
         Fetch { lines: [first, last].map(|at| self.line(at >> self.bits)), counter }
@@ -120,7 +126,7 @@ struct Resident {
 
 /// The code cache of a thread.
 #[derive(Clone, Debug, Default)]
-pub(super) struct CodeUse {
+pub struct CodeUse {
     /// By counter: how often the block has been executed.
     executed: Vec<u64>,
     /// By line.
@@ -132,7 +138,7 @@ pub(super) struct CodeUse {
 impl CodeUse {
     /// The block of a counter is executed.
     #[inline]
-    pub(super) fn execute(&mut self, counter: u32) {
+    pub fn execute(&mut self, counter: u32) {
         match self.executed.get_mut(counter as usize) {
             Some(count) => *count += 1,
             None => self.execute_first(counter),
@@ -152,7 +158,7 @@ impl CodeUse {
 
     /// A line comes into `way` because `fetch` has missed it (its second line, if `second`). Returns how the line that was
     /// there has been used: how often, and which parts.
-    pub(super) fn replace(&mut self, code: &Code, way: usize, fetch: Fetch, second: bool) -> (u32, u32) {
+    pub fn replace(&mut self, code: &Code, way: usize, fetch: Fetch, second: bool) -> (u32, u32) {
         let line = fetch.lines[usize::from(second)];
         if way >= self.ways.len() {
             self.ways.resize(way + 1, None);
@@ -193,7 +199,7 @@ impl CodeUse {
     }
 
     /// An instruction is fetched `times` times (or fewer, if that is negative) beside what blocks say.
-    pub(super) fn fetch(&mut self, code: &Code, addr: u64, len: u8, times: i64) {
+    pub fn fetch(&mut self, code: &Code, addr: u64, len: u8, times: i64) {
         for Piece { line, parts } in code.pieces(addr, len) {
             let known = code.by_number.get(&line).and_then(|line| self.lines.get_mut(*line as usize));
             if let Some(resident) = known.filter(|r| r.is) {
@@ -204,7 +210,7 @@ impl CodeUse {
     }
 
     /// The cache is emptied: tells each way's line's use.
-    pub(super) fn empty(&mut self, code: &Code, mut tell: impl FnMut(usize, (u32, u32))) {
+    pub fn empty(&mut self, code: &Code, mut tell: impl FnMut(usize, (u32, u32))) {
         for (way, line) in std::mem::take(&mut self.ways).into_iter().enumerate() {
             let Some(line) = line else { continue };
             tell(way, self.used(code, line, None));
