@@ -209,6 +209,8 @@ pub enum Again {
     Before(u64),
     /// Behind it. The kernel, which it has not left, is about to have it made again.
     Behind(u64),
+    /// At its instruction or behind it: the engine has it made again with a signal that has a handler, which interrupts it in the end.
+    Interrupted(u64),
 }
 
 /// Where a call counts that is made once more.

@@ -315,6 +315,15 @@ fn children_are_waited_for_whoever_interrupts() {
     }
 }
 
+/// A signal with a handler comes, though one that is ignored waits as well, and comes after it.
+#[test]
+fn waits_for_signals_end_whoever_interrupts() {
+    let anew = ["--hot-after=20000", "--code-limit=4", "--beside=always"];
+    for options in [&anew[..], &["--tool=callgrind", "--instr-atstart=no", "--native-windows=always"]] {
+        check_disturbed("signal_pause_sigsuspend", options, 8);
+    }
+}
+
 /// A system call that a filter traps is where it is in the program, also if its thread was told to stop before the signal of that came.
 #[test]
 fn trapped_calls_are_where_they_are_whoever_interrupts() {

@@ -147,8 +147,13 @@ impl Dispatcher<'_> {
     /// if its system call was interrupted for nothing, it will be made again.
     pub(super) fn call_again(&mut self, t: &Stopped, signal: i32) {
         let Ok(mut regs) = t.regs() else { return };
-        if self.was_again == Some(Again::Before(regs.rip)) {
-            self.again.insert(t.tid(), Again::Before(regs.rip));
+        let stands = match self.was_again {
+            Some(Again::Before(call)) => regs.rip == call,
+            Some(Again::Interrupted(call)) => regs.rip == call || self.is_made_with_signal(&regs),
+            Some(Again::Behind(_)) | None => false,
+        };
+        if stands {
+            self.again_as_it_was(t.tid());
             return;
         }
         let restarts = restarts(&regs).is_some();
@@ -178,7 +183,9 @@ impl Dispatcher<'_> {
     /// If the kernel is about to have `tid` make its call again, that is noted: should a signal with a handler come before it does, it would
     /// not (`call_with_signal`).
     pub(super) fn kernel_makes_again(&mut self, tid: Tid, regs: &Regs) {
-        if restarts(regs).is_some() {
+        if self.is_made_with_signal(regs) {
+            self.again_as_it_was(tid);
+        } else if restarts(regs).is_some() {
             self.again.insert(tid, Again::Behind(regs.rip));
         }
     }
@@ -193,15 +200,29 @@ impl Dispatcher<'_> {
 
     /// Whether a thread with these registers has come no nearer to the call that it was to make again.
     pub(super) fn is_before_call(&self, tid: Tid, regs: &Regs) -> bool {
-        self.was_again == Some(Again::Before(regs.rip))
+        matches!(self.was_again, Some(Again::Before(call) | Again::Interrupted(call)) if call == regs.rip)
             || self.is_to_restart(tid, regs)
             || self.was_interrupted.is_some_and(|call| call.at == CacheAddr(regs.rip))
     }
 
     /// Whether it stands behind it, and the kernel was going to have it made again, or will be when what is ignored has been delivered. (The
-    /// signal that stops it now may be what has interrupted it: then it will interrupt it once more.)
+    /// signal that stops it now may be what has interrupted it: then it will interrupt it once more, and comes.)
     pub(super) fn is_to_restart(&self, tid: Tid, regs: &Regs) -> bool {
-        restarts(regs).is_some() && (self.was_again == Some(Again::Behind(regs.rip)) || ignored_pending(tid))
+        restarts(regs).is_some()
+            && !self.is_made_with_signal(regs)
+            && (self.was_again == Some(Again::Behind(regs.rip)) || ignored_pending(tid))
+    }
+
+    /// Whether it stands behind a call that has been made again with a signal.
+    fn is_made_with_signal(&self, regs: &Regs) -> bool {
+        restarts(regs).is_some() && self.was_again == Some(Again::Interrupted(regs.rip - SYSCALL_LEN))
+    }
+
+    /// The stop that is being dealt with changes nothing about where `tid` stands.
+    pub(super) fn again_as_it_was(&mut self, tid: Tid) {
+        if let Some(again) = self.was_again {
+            self.again.insert(tid, again);
+        }
     }
 
     /// The number of the call that `tid` makes once more.
@@ -227,11 +248,9 @@ impl Dispatcher<'_> {
             if t.set_regs(&regs).is_err() {
                 return;
             }
-            self.was_again = Some(Again::Before(regs.rip));
+            self.was_again = Some(Again::Interrupted(regs.rip));
         }
-        if let Some(at) = self.was_again {
-            self.again.insert(tid, at);
-        }
+        self.again_as_it_was(tid);
         tracee::keep(tid, info);
         match t.resume_and_wait(How::Syscall, 0) {
             Ok((t, Stop::Syscall)) if self.threads.get(&tid).is_some_and(|th| th.state != State::Own) => {

@@ -336,6 +336,7 @@ impl Dispatcher<'_> {
     /// `t`, which runs its own code, is at the entry to a system call, or at its end.
     pub(super) fn call_of_own_code(&mut self, t: Stopped) {
         let tid = t.tid();
+        self.again_as_it_was(tid);
         let mut in_calls = false;
         let harmless = match t.call() {
             None => true,

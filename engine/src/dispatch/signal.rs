@@ -175,7 +175,7 @@ impl Dispatcher<'_> {
             self.still_interrupted(tid);
             self.call_again(&t, signal);
             if !restores_mask(&regs)
-                && !matches!(self.was_again, Some(Again::Before(_)))
+                && !matches!(self.was_again, Some(Again::Before(_) | Again::Interrupted(_)))
                 && restart::ignored(tid, signal)
             {
                 return self.go_on_after_signal(t, CacheAddr(regs.rip));
