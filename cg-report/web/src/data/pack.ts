@@ -90,9 +90,12 @@ export class Pack {
 
     private want(name: string) {
         void this.version.value;
-        void this.start(name).catch((error) => {
-            this.fault.value = error instanceof Ended ? ENDED : `A part of this report is damaged: ${name}: ${error}`;
-        });
+        void this.start(name).catch((error) => this.damaged(name, error));
+    }
+
+    /** Has the reader know why something is not shown. */
+    damaged(name: string, error: unknown) {
+        this.fault.value = error instanceof Ended ? ENDED : `A part of this report is damaged: ${name}: ${error}`;
     }
 
     private start(name: string): Promise<void> {

@@ -24,6 +24,8 @@ export const chosen = signal<readonly number[]>([]);
 export const inlinedApart = signal(false);
 /** Whether functions are apart by their callers and levels of recursion. */
 export const contextsApart = signal(false);
+/** Whether contexts are about to be shown apart, or merged; undefined if nothing is under way. */
+const turning = signal<boolean | undefined>(undefined);
 /** All parts, with functions as they are wanted. */
 const whole = computed(() => {
     const report = opened.value;
@@ -39,6 +41,14 @@ const current = computed(() => {
 });
 /** Whether it is known of all that is shown what was inlined: of some of the parts it is not. */
 export const canTakeApart = computed(() => whole.value !== undefined && whole.value.knowsInlined && chosen.value.length === 0);
+/** Whether what is wanted is not shown yet, since its data is on its way. */
+export const behind = computed(() => {
+    const report = opened.value;
+    if (!report || report.pack.fault.value) { return false; }
+    if (turning.value !== undefined || (contextsApart.value && report.knowsContexts && !report.with("c"))) { return true; }
+    if (chosen.value.length > 0 && whole.value && !partsOf(whole.value)?.of(chosen.value)) { return true; }
+    return canTakeApart.value && inlinedApart.value && !plain.value?.with(`${plain.value.kind as "" | "c"}i`);
+});
 /** Whether functions can be told apart by their callers and levels of recursion. */
 export const knowsContexts = computed(() => opened.value?.knowsContexts ?? false);
 
@@ -142,16 +152,32 @@ export function activate(f: number) {
     });
 }
 
-/** Has functions apart by their callers and levels of recursion, or all of one together. What is active stays as far as it is there. */
+/**
+ * Has functions apart by their callers and levels of recursion, or all of one together. What is active stays as far as it is there. What was
+ * wanted last is what is shown, however long the data takes.
+ */
 export async function tellContexts(apart: boolean) {
     const report = opened.value;
-    if (!report?.knowsContexts || apart === contextsApart.value) { return; }
+    if (!report?.knowsContexts || apart === (turning.value ?? contextsApart.value)) { return; }
+    if (apart === contextsApart.value) {
+        turning.value = undefined;
+        return;
+    }
+    turning.value = apart;
     const { pack } = report;
-    const kind = apart ? "c" : "";
-    await pack.load(...Model.first(pack, "c"));
-    const next = report.with(kind) ?? report;
     const [[column]] = event.value.terms;
-    await pack.load(`${apart ? "c." : ""}fn.incl.${column}`);
+    let next = report;
+    try {
+        await pack.load(...Model.first(pack, "c"));
+        next = report.with(apart ? "c" : "") ?? report;
+        await pack.load(`${apart ? "c." : ""}fn.incl.${column}`);
+    } catch (error) {
+        pack.damaged("contexts", error);
+    }
+    if (turning.value !== apart) { return; }
+    turning.value = undefined;
+    if (pack.fault.value) { return; }
+    if (opened.value !== report) { return tellContexts(apart); }
     const cost = next.side.now(`fn.incl.${column}`);
     const there = (f: number) => next.sides.some((side) => side.now("fn.flags")[f] !== 0 || side.now("fn.calls")[f] > 0);
     const same = (f: number) => (f === WHOLE ? f : next.counterpart(f, cost, there));

@@ -5,7 +5,7 @@ import { Component, type ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { compact, digits } from "../data/format.ts";
 import { exactTotal } from "../state/events.ts";
-import { activate, active, addFormula, canTakeApart, choose, chosen, comparison, contextsApart, dialog, event, eventAt, events, formulas, hottest, inlinedApart, isDiff, knowsContexts, model, nextEvent,
+import { activate, active, addFormula, behind, canTakeApart, choose, chosen, comparison, contextsApart, dialog, event, eventAt, events, formulas, hottest, inlinedApart, isDiff, knowsContexts, model, nextEvent,
     look, note, numbering, panes, permalink, query, ratios, removeFormula, secondName, short, show, tellContexts, theme, total, baseTotal, WHOLE } from "../state/store.ts";
 import { Functions } from "../views/functions.tsx";
 import { Groups } from "../views/groups.tsx";
@@ -328,7 +328,7 @@ export function Shell() {
     const { side, upper, one } = sizes.value;
     const narrow = innerWidth < 700;
     return (
-        <div class="shell">
+        <div class="shell" aria-busy={behind.value}>
             <Bar />
             {note.value && <p class="note" role="status">{note.value} <button type="button" class="quiet" onClick={() => { note.value = ""; }}>Close</button></p>}
             {model().pack.fault.value && <p class="note fault" role="alert">{model().pack.fault.value}</p>}

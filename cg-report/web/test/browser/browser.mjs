@@ -21,9 +21,19 @@ export function report(name, hash = "") {
     return `file://${process.env.REPORTS}/${name}.html${hash}`;
 }
 
-/** Opens a report; `page.faults` collects what a user must never see. */
-export async function open(context, name, hash = "") {
+/** Opens a report; `page.faults` collects what a user must never see. What is unpacked comes `slow` milliseconds later, as on a busy machine. */
+export async function open(context, name, hash = "", slow = Number(process.env.SLOW ?? 0)) {
     const page = await context.newPage();
+    if (slow > 0) {
+        await page.addInitScript((slow) => {
+            const unpack = Response.prototype.arrayBuffer;
+            Response.prototype.arrayBuffer = async function () {
+                const bytes = await unpack.call(this);
+                await new Promise((done) => { setTimeout(done, slow); });
+                return bytes;
+            };
+        }, slow);
+    }
     page.setDefaultTimeout(15000);
     page.faults = [];
     page.on("console", (message) => { if (["error", "warning"].includes(message.type())) { page.faults.push(message.text()); } });
@@ -37,10 +47,16 @@ export async function open(context, name, hash = "") {
     return page;
 }
 
-/** Waits until everything that was asked for is there. */
+const BUSY = "[aria-busy=true], [role=status].muted";
+
+/** Waits until everything that was asked for is there: what is shown then may ask for more. */
 export async function settled(page) {
-    await page.waitForFunction(() => !document.querySelector("[aria-busy=true], [role=status].muted"));
-    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    const frames = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+    for (let quiet = 0; quiet < 2; quiet++) {
+        await page.waitForFunction((text) => !document.querySelector(text), BUSY);
+        await page.evaluate(frames);
+        if (await page.locator(BUSY).count() > 0) { quiet = -1; }
+    }
 }
 
 /** The text of the rows of a table that are in the document, cell by cell. */

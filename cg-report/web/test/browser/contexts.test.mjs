@@ -48,6 +48,17 @@ test("functions are one at first, as in a profile without contexts, and apart as
     await page.close();
 });
 
+test("what was wanted last is what is shown, however long data takes, and the page says that it is at work", async () => {
+    const page = await open(context, "contexts", "#v=1&num=absolute&p=overview,code", 250);
+    for (const [times, file] of [[1, "contexts.cg"], [2, "contexts.cg"], [3, "contexts-plain.cg"]]) {
+        for (let at = 0; at < times; at++) { await page.keyboard.press("o"); }
+        if (times === 1) { assert.equal(await page.locator(".shell").getAttribute("aria-busy"), "true"); }
+        assert.deepEqual(await figures(page), told(file), `${times} times`);
+    }
+    assert.deepEqual(page.faults, []);
+    await page.close();
+});
+
 test("what is active stays, with its most expensive context, and back", async () => {
     const page = await open(context, "contexts", "#v=1&num=absolute&p=code,calls");
     assert.deepEqual((await calledBy(page, "shared")).map((row) => row.split(" ")[0]), ["left", "right"]);
