@@ -1,4 +1,4 @@
-// RLIMIT_AS is what the program set, and stops it where it says; also in children, and after exec.
+// RLIMIT_AS is what the program set, and stops it where it says; also in children, after exec, and by whatever number a process calls itself.
 #include "sem.h"
 #include <sys/resource.h>
 static void show(const char *what) {
@@ -10,6 +10,21 @@ static int megabytes(void) {
     int n = 0;
     while (n < 4000 && mmap(0, 16 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED) n += 16;
     return n;
+}
+// By its number, and by that of another of its threads, which are others in a namespace of its own.
+static void *by_number(void *arg) {
+    int number = arg ? getpid() : gettid();
+    struct rlimit r = {600 << 20, 1024 << 20}, old;
+    CHECK(prlimit(number, RLIMIT_AS, &r, &old) == 0 && old.rlim_cur == 512 << 20);
+    CHECK(prlimit(number, RLIMIT_AS, 0, &old) == 0 && old.rlim_cur == 600 << 20);
+    r.rlim_cur = 512 << 20;
+    CHECK(prlimit(0, RLIMIT_AS, &r, &old) == 0 && old.rlim_cur == 600 << 20);
+    return arg;
+}
+static void by_numbers(void) {
+    pthread_t t;
+    by_number("");
+    CHECK(pthread_create(&t, 0, by_number, 0) == 0 && pthread_join(t, 0) == 0);
 }
 int main(int argc, char **argv) {
     if (argc > 1) {
@@ -37,6 +52,18 @@ int main(int argc, char **argv) {
         exit(0);
     }
     int s;
+    wait(&s);
+    show_status(s);
+    by_numbers();
+    fflush(stdout);
+    if (fork() == 0) {
+        if (geteuid() != 0 && unshare(CLONE_NEWUSER) != 0) exit(0);
+        CHECK(unshare(CLONE_NEWPID) == 0);
+        if (fork() == 0) by_numbers(), exit(0);
+        wait(&s);
+        show_status(s);
+        exit(0);
+    }
     wait(&s);
     show_status(s);
     fflush(stdout);

@@ -7,9 +7,10 @@
 use grind_guest::process::Process;
 use grind_layout as layout;
 use grind_ptrace::maps;
+use grind_ptrace::status::Status;
 use grind_ptrace::{How, Regs, Stopped};
-use grind_types::Pid;
 use grind_types::addr::{CacheAddr, GuestAddr};
+use grind_types::{Pid, Tid};
 use nix::libc;
 
 use super::Dispatcher;
@@ -68,10 +69,15 @@ impl Dispatcher<'_> {
         let (resource, new, old) = match nr {
             libc::SYS_getrlimit => (args[0], 0, args[1]),
             libc::SYS_setrlimit => (args[0], args[1], 0),
-            _ if args[0] as i32 == 0 || args[0] as i32 == pid.0 => (args[1], args[2], args[3]),
-            _ => return run(t, go, How::Continue),
+            _ => (args[1], args[2], args[3]),
         };
         if resource as u32 != libc::RLIMIT_AS || new == 0 && p.address_limit.is_none() {
+            return run(t, go, How::Continue);
+        }
+        // The kernel takes any thread for its process, by the number that it has in the caller's namespace.
+        let whose = if nr == libc::SYS_prlimit64 { args[0] as i32 } else { 0 };
+        let is_own = |&thread: &Tid| Status::of(thread).id("NSpid") == Some(whose);
+        if whose != 0 && !p.threads.iter().any(is_own) {
             return run(t, go, How::Continue);
         }
         let former = p.address_limit.or_else(|| current(pid));
