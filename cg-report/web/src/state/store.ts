@@ -44,8 +44,10 @@ export const canTakeApart = computed(() => whole.value !== undefined && whole.va
 /** Whether what is wanted is not shown yet, since its data is on its way. */
 export const behind = computed(() => {
     const report = opened.value;
+    if (turning.value !== undefined) { return true; }
+    // What is damaged never comes.
     if (!report || report.pack.fault.value) { return false; }
-    if (turning.value !== undefined || (contextsApart.value && report.knowsContexts && !report.with("c"))) { return true; }
+    if (contextsApart.value && report.knowsContexts && !report.with("c")) { return true; }
     if (chosen.value.length > 0 && whole.value && !partsOf(whole.value)?.of(chosen.value)) { return true; }
     return canTakeApart.value && inlinedApart.value && !plain.value?.with(`${plain.value.kind as "" | "c"}i`);
 });
@@ -166,21 +168,23 @@ export async function tellContexts(apart: boolean) {
     turning.value = apart;
     const { pack } = report;
     const [[column]] = event.value.terms;
-    let next = report;
+    let next: Model | undefined; // Undefined if it cannot be had.
     try {
         await pack.load(...Model.first(pack, "c"));
         next = report.with(apart ? "c" : "") ?? report;
         await pack.load(`${apart ? "c." : ""}fn.incl.${column}`);
     } catch (error) {
+        next = undefined;
         pack.damaged("contexts", error);
     }
     if (turning.value !== apart) { return; }
     turning.value = undefined;
-    if (pack.fault.value) { return; }
     if (opened.value !== report) { return tellContexts(apart); }
-    const cost = next.side.now(`fn.incl.${column}`);
-    const there = (f: number) => next.sides.some((side) => side.now("fn.flags")[f] !== 0 || side.now("fn.calls")[f] > 0);
-    const same = (f: number) => (f === WHOLE ? f : next.counterpart(f, cost, there));
+    if (!next) { return; }
+    const now = next; // What closures know not to be undefined.
+    const cost = now.side.now(`fn.incl.${column}`);
+    const there = (f: number) => now.sides.some((side) => side.now("fn.flags")[f] !== 0 || side.now("fn.calls")[f] > 0);
+    const same = (f: number) => (f === WHOLE ? f : now.counterpart(f, cost, there));
     batch(() => {
         contextsApart.value = apart;
         const f = same(active.value);

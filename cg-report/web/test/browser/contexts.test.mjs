@@ -1,7 +1,8 @@
 // Functions that a run told apart by callers and levels of recursion: one at first, apart on demand, and the command line's numbers for either.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { resolve } from "node:path";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { after, before, test } from "node:test";
 import { launch, open, rows, settled, shutOut, VIEWS } from "./browser.mjs";
 
@@ -57,6 +58,22 @@ test("what was wanted last is what is shown, however long data takes, and the pa
     }
     assert.deepEqual(page.faults, []);
     await page.close();
+});
+
+test("what is damaged elsewhere does not keep contexts away, and damaged contexts are said, not waited for", async () => {
+    const whole = readFileSync(join(process.env.REPORTS, "contexts.html"), "utf8");
+    for (const [name, column, file] of [["code", "row.cost.0", "contexts.cg"], ["contexts", "c.fn.flags", "contexts-plain.cg"]]) {
+        const damaged = whole.replace(new RegExp(`("${column.replaceAll(".", "\\.")}": \\[\\d+, )\\d+`), "$14");
+        assert.notEqual(damaged, whole, column);
+        writeFileSync(join(process.env.REPORTS, `damaged-${name}.html`), damaged);
+        const page = await open(context, `damaged-${name}`, "#v=1&num=absolute&p=code,calls&n=shared");
+        if (name === "code") { await page.locator(".note.fault").waitFor(); }
+        await page.locator("#tab-0-overview").click();
+        await page.locator(apart).click();
+        assert.deepEqual(await figures(page), told(file), name);
+        assert.match(await page.locator(".note.fault").innerText(), /damaged/);
+        await page.close();
+    }
 });
 
 test("what is active stays, with its most expensive context, and back", async () => {
