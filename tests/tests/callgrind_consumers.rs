@@ -51,7 +51,7 @@ fn kcachegrind_opens_it() {
 
 /// Builds crates from the network, once a machine.
 #[test]
-#[ignore = "builds gungraun-runner from the network: cargo test -p grind-tests --test callgrind_consumers -- --ignored"]
+#[ignore = "builds gungraun-runner from the network: cargo test -p grind-tests callgrind_consumers:: -- --ignored"]
 fn gungraun_counts_as_over_valgrind() {
     let output = Command::new(tools::fixtures("consumers").join("gungraun"))
         .arg(&tools::under_test()[0])
@@ -64,7 +64,7 @@ fn gungraun_counts_as_over_valgrind() {
 
 /// Installs clients from the network, once a machine.
 #[test]
-#[ignore = "installs five clients from the network: cargo test -p grind-tests --test callgrind_consumers -- --ignored --nocapture clients"]
+#[ignore = "installs five clients from the network: cargo test -p grind-tests callgrind_consumers:: -- --ignored --nocapture clients"]
 fn clients_of_valgrind_count_as_over_valgrind() {
     let programs = tools::build(&["grind", "callgrind-annotate"]).expect("the programs");
     let output = Command::new(tools::fixtures("consumers").join("clients"))

@@ -299,6 +299,22 @@ fn tests_that_hold_invariants_exist() {
     }
 }
 
+/// A file that is no module is never compiled, and its tests pass for ever.
+#[test]
+fn every_file_of_tests_is_a_module() {
+    let mut lost = Vec::new();
+    for path in files().into_iter().filter(|path| path.ends_with(".rs")) {
+        let Some((krate, below)) = path.split_once("/tests/") else { continue };
+        let main = workspace_root().join(krate).join("tests/main.rs");
+        let Ok(main) = fs::read_to_string(main) else { continue };
+        let module = below.strip_suffix(".rs").unwrap_or(below);
+        if !module.contains('/') && module != "main" && !main.contains(&format!("\nmod {module};\n")) {
+            lost.push(path);
+        }
+    }
+    assert!(lost.is_empty(), "no module of main.rs beside them: {lost:?}");
+}
+
 #[test]
 fn pages_keep_their_lengths() {
     for (page, most, width) in [("ARCHITECTURE.md", 250, 130), ("README.md", 150, 140), ("benches/README.md", 60, 140)]

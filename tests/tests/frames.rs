@@ -3,7 +3,7 @@
 //! to say which frame runs, or all that there are: Debian's, and those of pyenv (`PYENV_ROOT`, or `.pyenv` in the home):
 //!
 //! ```sh
-//! GRIND_EVERY_PYTHON=1 cargo test -p grind-tests --test frames
+//! GRIND_EVERY_PYTHON=1 cargo test -p grind-tests frames::
 //! ```
 
 use std::collections::BTreeMap;

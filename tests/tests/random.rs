@@ -6,7 +6,7 @@
 //! million instructions:
 //!
 //! ```text
-//! GRIND_RANDOM_PROGRAMS=600 GRIND_RANDOM_ROUNDS=2000 cargo test --release -p grind-tests --test random -- --nocapture
+//! GRIND_RANDOM_PROGRAMS=600 GRIND_RANDOM_ROUNDS=2000 cargo test --release -p grind-tests random:: -- --nocapture
 //! ```
 
 use std::path::{Path, PathBuf};

@@ -2,7 +2,6 @@
 //! readable profile; when instructions are counted, with calls and returns in pairs, too, with simulations, and when calls are
 //! followed, since each of these translates in its own way. Calls are followed by emitted code, or told.
 
-#[path = "semantics/pressure.rs"]
 mod pressure;
 
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! What takes minutes: signals without pause, many threads, many processes. Nothing may be lost, and grind must not grow.
 //!
 //! ```text
-//! cargo test --release -p grind-tests --test stress -- --ignored --nocapture --test-threads=1
+//! cargo test --release -p grind-tests stress:: -- --ignored --nocapture --test-threads=1
 //! ```
 //!
 //! `GRIND_STRESS_SECONDS` (60) is how long the threads run, `GRIND_STRESS_FORKS` (5000) how many processes there are. In CI the
@@ -10,7 +10,7 @@
 //! All of the semantics and the real commands can be interrupted a thousand times a second, too (`disturb`):
 //!
 //! ```text
-//! GRIND_DISTURB=1 cargo test --release -p grind-tests --test semantics --test commands -- --nocapture --test-threads=1
+//! GRIND_DISTURB=1 cargo test --release -p grind-tests -- --nocapture --test-threads=1 semantics:: commands::
 //! ```
 
 use std::fs;

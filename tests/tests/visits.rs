@@ -2,7 +2,7 @@
 //! stays. Some visits of each are part of every run of the tests that are ignored; as many as one likes:
 //!
 //! ```text
-//! VISITS=1000 cargo test --release -p grind-tests --test visits -- --ignored --nocapture --test-threads=1
+//! VISITS=1000 cargo test --release -p grind-tests visits:: -- --ignored --nocapture --test-threads=1
 //! ```
 //!
 //! Each test says how long its visits took beyond the time that they were to last (joining, leaving, and writing the profile), and

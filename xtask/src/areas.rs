@@ -51,13 +51,13 @@ pub(crate) const AREAS: &[Area] = &[
         "semantics",
         "programs do under grind what they do natively",
         false,
-        &[&["-p", "grind-tests", "--test", "semantics"], &["-p", "grind-tests", "--test", "processes"]],
+        &[&["-p", "grind-tests", "--", "semantics::"], &["-p", "grind-tests", "--", "processes::"]],
     ),
     area(
         "counts",
         "counts equal Valgrind's and those of single steps",
         false,
-        &[&["-p", "grind-tests", "--test", "static_oracle", "--test", "dynamic_oracle", "--test", "reproducible"]],
+        &[&["-p", "grind-tests", "--", "static_oracle::", "dynamic_oracle::", "reproducible::"]],
     ),
     area(
         "caches",
@@ -66,8 +66,8 @@ pub(crate) const AREAS: &[Area] = &[
         &[
             &["-p", "cg-sim", "-p", "grind-objects"],
             &["-p", "grind-engine", "--test", "simulation"],
-            &["-p", "grind-tests", "--test", "cache_oracle", "--test", "dynamic_simulation", "--test", "objects"],
-            &["-p", "grind-tests", "--test", "levels", "--test", "tlbs", "--test", "distances", "--test", "sharing"],
+            &["-p", "grind-tests", "--", "cache_oracle::", "dynamic_simulation::", "objects::"],
+            &["-p", "grind-tests", "--", "levels::", "tlbs::", "distances::", "sharing::"],
         ],
     ),
     area(
@@ -79,18 +79,13 @@ pub(crate) const AREAS: &[Area] = &[
             &[
                 "-p",
                 "grind-tests",
-                "--test",
-                "callgrind_followed",
-                "--test",
-                "callgrind_oracle",
-                "--test",
-                "callgrind_options",
-                "--test",
-                "callgrind_simulation",
-                "--test",
-                "codspeed",
-                "--test",
-                "frames",
+                "--",
+                "callgrind_followed::",
+                "callgrind_oracle::",
+                "callgrind_options::",
+                "callgrind_simulation::",
+                "codspeed::",
+                "frames::",
             ],
         ],
     ),
@@ -98,7 +93,7 @@ pub(crate) const AREAS: &[Area] = &[
         "contexts",
         "contexts of the statistics",
         false,
-        &[&["-p", "grind-tests", "--test", "contexts"], &["-p", "grind-client-requests"]],
+        &[&["-p", "grind-tests", "--", "contexts::"], &["-p", "grind-client-requests"]],
     ),
     area("formats", "readers and writers of profiles", false, &[&["-p", "cg-format"], &["-p", "grind-fuzz"]]),
     area(
@@ -164,7 +159,7 @@ pub(crate) const AREAS: &[Area] = &[
         "page",
         "the page of cg_report, from the side of Rust",
         false,
-        &[&["-p", "cg-report"], &["-p", "grind-tests", "--test", "live"]],
+        &[&["-p", "cg-report"], &["-p", "grind-tests", "--", "live::"]],
     ),
     area("cargo", "profiling what cargo runs", false, &[&["-p", "cargo-grind"]]),
     area(
@@ -174,20 +169,20 @@ pub(crate) const AREAS: &[Area] = &[
         &[
             &["-p", "callgrind-control", "-p", "cg-control", "-p", "cg-top"],
             &["-p", "grind", "--test", "live"],
-            &["-p", "grind-tests", "--test", "control", "--test", "callgrind_control", "--test", "collection"],
+            &["-p", "grind-tests", "--", "control::", "callgrind_control::", "collection::"],
         ],
     ),
     area(
         "book",
         "the commands of README and book, and what they print",
         true,
-        &[&["-p", "grind-tests", "--test", "book"]],
+        &[&["-p", "grind-tests", "--", "book::"]],
     ),
     area(
         "documents",
         "links, names of files and tests, figures of the documents",
         false,
-        &[&["-p", "grind-tests", "--test", "documents"], &["-p", "grind-bench"]],
+        &[&["-p", "grind-tests", "--", "documents::"], &["-p", "grind-bench"]],
     ),
 ];
 
@@ -234,6 +229,10 @@ mod tests {
                         }
                         _ => {}
                     }
+                }
+                for module in run.iter().filter_map(|word| word.strip_suffix("::")) {
+                    let file = folder.unwrap().join("tests").join(format!("{module}.rs"));
+                    assert!(file.is_file(), "{}: no {}", area.name, file.display());
                 }
             }
         }

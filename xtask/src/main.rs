@@ -111,16 +111,24 @@ fn cargo(words: &[&str], environment: &[(&str, &str)]) -> Result<()> {
 fn test(name: &str, words: &[String], environment: &[(&str, &str)]) -> Result<()> {
     let Some(area) = areas::find(name) else { bail!("no area is called {name:?}; there are\n{}", areas::list(false)) };
     for run in area.runs {
-        let mut all = vec!["test"];
-        all.extend(run.iter().copied());
-        if !words.is_empty() {
-            // Of what is behind `--` there may be several.
-            all.push("--");
-            all.extend(words.iter().map(String::as_str));
-        }
-        cargo(&all, environment)?;
+        cargo(&arguments(run, words), environment)?;
     }
     Ok(())
+}
+
+/// The words of one run. Names among `words` come instead of an area's modules, since the harness runs what fits either.
+fn arguments<'a>(run: &[&'a str], words: &'a [String]) -> Vec<&'a str> {
+    let modules = run.iter().position(|word| *word == "--").unwrap_or(run.len());
+    let named = words.iter().any(|word| !word.starts_with('-'));
+    let mut all = vec!["test"];
+    all.extend(&run[..modules]);
+    // Of what is behind `--` there may be several.
+    all.push("--");
+    if !named {
+        all.extend(run.iter().skip(modules + 1));
+    }
+    all.extend(words.iter().map(String::as_str));
+    all
 }
 
 fn figures() -> Result<()> {
@@ -239,4 +247,22 @@ fn run(task: Task) -> Result<()> {
 fn passed_on(words: &[&str], more: &[String]) -> Result<()> {
     let all: Vec<&str> = words.iter().copied().chain(more.iter().map(String::as_str)).collect();
     cargo(&all, &[])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_instead_of_modules_and_flags_beside_them() {
+        let run = ["-p", "grind-tests", "--", "words::", "layers::"];
+        let with = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            arguments(&run, &words).join(" ")
+        };
+        assert_eq!(with(&[]), "test -p grind-tests -- words:: layers::");
+        assert_eq!(with(&["--nocapture"]), "test -p grind-tests -- words:: layers:: --nocapture");
+        assert_eq!(with(&["of_ids"]), "test -p grind-tests -- of_ids");
+        assert_eq!(arguments(&run[..2], &[]).join(" "), "test -p grind-tests --");
+    }
 }

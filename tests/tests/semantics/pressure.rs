@@ -3,7 +3,7 @@
 //! does natively. For a minute in CI, for an hour by
 //!
 //! ```text
-//! GRIND_PRESSURE_SECONDS=3600 cargo test --release -p grind-tests --test semantics random_pressure -- --nocapture
+//! GRIND_PRESSURE_SECONDS=3600 cargo test --release -p grind-tests random_pressure -- --nocapture
 //! ```
 //!
 //! `GRIND_PRESSURE_SEED` runs the same choices again, as far as time lets it; `GRIND_PRESSURE_PROGRAMS` names a part of the names
