@@ -1,12 +1,9 @@
 //! The fast loop against the events that it stands for: random walks through functions, stubs and levels of recursion, told as
 //! records and as events, give the same profile and the same total.
 
-#[allow(unreachable_pub, reason = "shared by several tests")]
-mod common;
-
+use crate::common::at;
+use crate::common::walk::{Walk, event, event_at, program, sorted, walk};
 use cg_calls::{Calls, Config, Packed, SiteId, Step, StepKind};
-use common::at;
-use common::walk::{Walk, event, event_at, program, sorted, walk};
 
 #[test]
 fn records_and_events_agree() {

@@ -4,14 +4,11 @@
 //! through later. Random walks, told and followed, give the same profile and the same totals, part by part; also where functions
 //! switch collection on and off, which makes totals stand still here.
 
-#[allow(unreachable_pub, reason = "shared by several tests")]
-mod common;
-
 use std::collections::HashMap;
 
+use crate::common::walk::{Walk, event_at, program, sorted, transfer_at, walk};
+use crate::common::{Program, at};
 use cg_calls::{Again, Calls, Config, FunctionId, Here, Made, Settled, Shown, SiteId, StepKind, View};
-use common::walk::{Walk, event_at, program, sorted, transfer_at, walk};
-use common::{Program, at};
 
 /// Frames that are shown at most: few, so that the window moves.
 const MOST: usize = 8;
@@ -86,7 +83,9 @@ impl Follower {
         if !matches!(made, Made::Stub | Made::JumpToStub) {
             let active = self.active.entry(bridge.to.function).or_default();
             let last = bridge.to.level + 1 == levels;
-            if levels > 1 && (last && *active < bridge.to.level.into() || !last && *active != bridge.to.level.into()) {
+            if levels > 1
+                && (last && *active < u64::from(bridge.to.level) || !last && *active != u64::from(bridge.to.level))
+            {
                 return false;
             }
             // Nobody asks how many there are on the last level.

@@ -1,11 +1,8 @@
 //! Functions of a program that is interpreted among those of its interpreter: calls of the latter become calls of the former, costs
 //! are those of whoever has code, and hooks see one call where there is one.
 
-#[allow(unreachable_pub, reason = "shared by several tests")]
-mod common;
-
+use crate::common::{Program, at};
 use cg_calls::{Calls, Config, FunctionId, Interposed, NodeIndex, Profile, Request};
-use common::{Program, at};
 
 const EVALUATE: u64 = 0x300;
 

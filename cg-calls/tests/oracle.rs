@@ -4,17 +4,14 @@
 //! What is not compared: the cost of the block that ends the program, which the reference loses, and the code that returns
 //! from signal handlers, which the reference puts its own in place of.
 
-#[allow(unreachable_pub, reason = "a part of this test")]
-mod stepped;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::stepped::{Named, Program, profile};
 use cg_calls::{Config, Function};
 use grind_tests::build::Source;
 use grind_tests::tools;
-use stepped::{Named, Program, profile};
 
 /// Runs the reference; its parts in order, the last one at the program's end.
 fn reference(program: &Path, dir: &Path, options: &[&str]) -> Vec<Named> {

@@ -1,11 +1,8 @@
 //! One scenario for each rule that the static programs of the other tests do not reach: procedure linkage, lazy binding,
 //! abandoned handlers, dumps in the middle, threads.
 
-#[allow(unreachable_pub, reason = "shared by several tests")]
-mod common;
-
+use crate::common::{Program, at};
 use cg_calls::{Calls, Config, FunctionId, JumpKind, Native, Profile, Request, Section};
-use common::{Program, at};
 
 const MAIN: u32 = 1;
 const STUB: u32 = 2;

@@ -1,13 +1,8 @@
 //! The model against its slow twin, on random events: sensible ones, and every kind of nonsense.
 
-#[allow(unreachable_pub, reason = "shared by several tests")]
-mod common;
-#[allow(unreachable_pub, reason = "as the other one")]
-mod naive;
-
+use crate::common::{Program, at};
+use crate::naive::{Maps, Naive};
 use cg_calls::{Calls, Config, JumpKind, Request, Section, SiteId};
-use common::{Program, at};
-use naive::{Maps, Naive};
 
 struct Random(u64);
 

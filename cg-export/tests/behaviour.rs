@@ -1,14 +1,12 @@
 //! What readers of other programs do not show: odd profiles, the command line, exit codes, and that what is exported and
 //! imported again is the same.
 
-mod common;
-
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::{ByName, Naive, export, exported, import, profiles};
+use crate::common::{ByName, Naive, export, exported, import, profiles};
 
 /// A profile with all that is odd: contexts, levels, names with apostrophes, quotes, semicolons and no UTF-8, inlined
 /// code, a cycle, two functions of one name, costs of 0 and large ones.

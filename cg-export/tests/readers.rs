@@ -2,14 +2,13 @@
 //!
 //! Readers that are not installed are skipped, with the reason; where `CI` is set they must be there.
 
-mod common;
-
+use crate::common;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::{ByName, Naive, STACKS, exported, import, output, profiles, python, reader};
+use crate::common::{ByName, Naive, STACKS, exported, import, output, profiles, python, reader};
 use grind_tests::tools;
 
 /// Writes each profile in a format, with stacks made in each way; gives the files, in the order of [`expected`].

@@ -1,14 +1,13 @@
 //! The data set over many runs: the documented queries find in made-up profiles what was put into them.
 #![cfg(feature = "parquet")]
 
-mod common;
 #[path = "../examples/synthetic.rs"]
 mod synthetic;
 
 use std::path::Path;
 use std::process::Command;
 
-use common::{have_modules, python, reader};
+use crate::common::{have_modules, python, reader};
 use grind_tests::tools;
 use synthetic::Year;
 
@@ -103,7 +102,7 @@ fn documented_queries_find_what_was_put_into_a_year_of_profiles() {
 }
 
 #[test]
-#[ignore = "takes minutes; CI runs the same over 60 commits: cargo test --release -p cg-export --test store -- --ignored --nocapture"]
+#[ignore = "takes minutes; CI runs the same over 60 commits: cargo test --release -p cg-export store:: -- --ignored --nocapture"]
 fn documented_queries_answer_over_ten_thousand_profiles() {
     queries(Year { commits: 2500, ranks: 4, functions: 1000 });
 }

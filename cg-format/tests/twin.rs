@@ -1,16 +1,15 @@
 //! The reader against its naive twin, and the laws of profiles, on profiles at random.
 //!
-//! `RANDOM_SECONDS=3600 cargo test --release -p cg-format --test twin` is the long run; `RANDOM_SEED` starts it elsewhere.
+//! `RANDOM_SECONDS=3600 cargo test --release -p cg-format twin::` is the long run; `RANDOM_SEED` starts it elsewhere.
 
-mod naive;
-
+use crate::naive;
 use std::io::Read;
 use std::time::{Duration, Instant};
 
+use crate::naive::{Random, compare, profile, table};
 use cg_format::cachegrind::{
     Detail, MergeError, Profile, ReadError, ReadErrorKind, ReadOptions, read, write, write_stored,
 };
-use naive::{Random, compare, profile, table};
 
 /// Runs `check` with ever new seeds: some thousand times, or as long as `RANDOM_SECONDS` says.
 fn random(least: u64, check: impl Fn(&mut Random)) {

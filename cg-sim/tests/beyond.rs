@@ -1,18 +1,17 @@
 //! The levels beyond the first against a hierarchy of automata that is asked line by line, against the plain last level, and
 //! against pycachesim where that is installed.
 
-mod twin;
-
+use crate::twin;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
+use crate::twin::policies::{Automaton, automaton};
+use crate::twin::{Kind, Random, accesses, geometry};
 use cg_sim::beyond::{Answer, Ask as _, Beyond, Clash, Inclusion, Levels, Request, Seen};
 use cg_sim::policy::{Policy, parse_shape};
 use cg_sim::prefetch::Prefetch;
 use cg_sim::{Geometries, LastLevel, Served};
-use twin::policies::{Automaton, automaton};
-use twin::{Kind, Random, accesses, geometry};
 
 fn levels(second: &str, last: &str, inclusion: Inclusion, prefetch: Prefetch) -> Levels {
     let second = (!second.is_empty()).then(|| parse_shape(second).unwrap());

@@ -1,11 +1,9 @@
 //! The back-dating tree against the paper's method 1: every line remembers all calls that were active when it was loaded.
 
-mod twin;
-
 use std::collections::HashMap;
 
+use crate::twin::Random;
 use cg_sim::calltree::{Costs, Node, Stack, Tree};
-use twin::Random;
 
 /// What a line remembers.
 #[derive(Clone)]

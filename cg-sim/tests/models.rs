@@ -1,11 +1,9 @@
 //! The models against their twins, on random traces.
 
-mod twin;
-
 use std::collections::{HashMap, VecDeque};
 
+use crate::twin::{Access, Hierarchy, Kind, Random, accesses, geometry, hierarchies};
 use cg_sim::{Geometries, LastLevel, Level1, Port, Predictor, Served};
-use twin::{Access, Hierarchy, Kind, Random, accesses, geometry, hierarchies};
 
 fn access(l1: &mut Level1, ll: &mut LastLevel, a: Access) -> Served {
     match a.kind {

@@ -1,12 +1,10 @@
 //! Every policy against an automaton of its bits, written as the papers have it, on random lines; and closed forms.
 
-mod twin;
-
+use crate::twin::policies::automaton;
+use crate::twin::{Random, geometry};
 use cg_sim::Geometry;
 use cg_sim::cache::Cache;
 use cg_sim::policy::{Policy, parse_shape};
-use twin::policies::automaton;
-use twin::{Random, geometry};
 
 /// Policies that have an automaton, with a shape that each can have.
 const ALL: &[&str] = &[

@@ -1,14 +1,12 @@
 //! Cache use, contexts and write-back against twins that say literally what is meant.
 
-mod twin;
-
 use std::collections::HashMap;
 
+use crate::twin::{Access, Hierarchy, Kind, Random, accesses, geometry, hierarchies};
 use cg_sim::context::{ContextLastLevel, ContextLevel1};
 use cg_sim::usage::{Cost, Level, LinesDiffer, Owner, Residents, Usage, UsageLastLevel};
 use cg_sim::writeback::{Action, WriteBackLastLevel, WriteThrough};
 use cg_sim::{Geometries, Geometry, LastLevel, Level1, Port};
-use twin::{Access, Hierarchy, Kind, Random, accesses, geometry, hierarchies};
 
 fn port(a: Access) -> Port {
     if a.kind == Kind::Fetch { Port::Fetch } else { Port::Data }

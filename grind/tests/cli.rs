@@ -1,13 +1,11 @@
 //! The program itself, from the outside: messages, exit codes, and what it leaves behind when it runs nothing.
 
-mod common;
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Stdio;
 
-use common::{Answer, Place};
+use crate::common::{Answer, Place};
 
 const MORE: &str = "Use --help for more information or consult the user manual.\n";
 

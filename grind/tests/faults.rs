@@ -2,13 +2,12 @@
 //! killed; the profile so far is written and says that it is incomplete; one message asks for a report; the status is the
 //! program's, or 125. Faults are made by `GRIND_FAULT` (`grind_types::fault`), which only exists with debug assertions.
 
-mod common;
-
+use crate::common;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::common::Place;
 use cg_format::callgrind::laws;
-use common::Place;
 
 /// A program with children, system calls and many calls.
 const SCRIPT: &str = "i=0; while [ $i -lt 300 ]; do i=$((i + 1)); done; (echo child; exit 3); echo $i $?; exit 7";

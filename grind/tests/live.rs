@@ -1,14 +1,12 @@
 //! `--live`: a run is shown on a terminal while it goes on, through a pseudo-terminal: `script` of util-linux makes one.
 
-mod common;
-
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use common::{COMPUTE, Place};
+use crate::common::{COMPUTE, Place};
 
 /// Says something on both ways, computes for so many tenths of a second, and says something again.
 const PROGRAM: &str = r#"

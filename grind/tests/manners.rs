@@ -1,11 +1,9 @@
 //! What grind says to people: warnings about profiles that mislead, and `grind doctor`.
 
-mod common;
-
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use common::Place;
+use crate::common::Place;
 
 const LOOP: &str = r"
 #include <stdlib.h>

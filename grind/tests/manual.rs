@@ -1,6 +1,6 @@
 //! The manual page and the completions in the repository are those that the table of options makes.
 //!
-//! `BLESS=1 cargo test -p grind --test manual` writes them anew.
+//! `BLESS=1 cargo test -p grind manual::` writes them anew.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,12 +1,10 @@
 //! The line that shows on a terminal how far a program is, through a pseudo-terminal: `script` of util-linux makes one.
 
-mod common;
-
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Stdio;
 
-use common::{COMPUTE, Place};
+use crate::common::{COMPUTE, Place};
 
 /// Begins a line, computes, goes on with it, writes to a file, computes and ends the line.
 const SLOW: &str = r#"

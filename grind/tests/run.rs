@@ -1,7 +1,5 @@
 //! Whole runs, from the outside: what the program, the log and the profile are like under grind.
 
-mod common;
-
 use std::fs;
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
@@ -9,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Answer, Place, total, unmarked};
+use crate::common::{Answer, Place, total, unmarked};
 
 #[test]
 fn output_and_status_are_the_programs() {

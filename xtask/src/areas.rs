@@ -132,7 +132,7 @@ pub(crate) const AREAS: &[Area] = &[
         "manual pages and completions",
         true,
         &[
-            &["-p", "grind", "--test", "manual"],
+            &["-p", "grind", "--", "manual::"],
             &[
                 "-p",
                 "cg-annotate",
@@ -168,7 +168,7 @@ pub(crate) const AREAS: &[Area] = &[
         false,
         &[
             &["-p", "callgrind-control", "-p", "cg-control", "-p", "cg-top"],
-            &["-p", "grind", "--test", "live"],
+            &["-p", "grind", "--", "live::"],
             &["-p", "grind-tests", "--", "control::", "callgrind_control::", "collection::"],
         ],
     ),

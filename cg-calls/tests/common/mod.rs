@@ -1,7 +1,6 @@
 //! A made-up program for the tests: functions of 256 bytes each, in objects and sections as wanted.
 
-#[allow(dead_code, reason = "not all tests walk")]
-pub mod walk;
+pub(crate) mod walk;
 
 use std::collections::HashMap;
 
@@ -9,7 +8,7 @@ use cg_calls::{CallersTable, Code, Function, FunctionId, ObjectId, Place, Sectio
 
 /// Function `f` occupies the addresses `f * 256 ..`. Site `s` is at any address, as registered.
 #[derive(Clone, Default, Debug)]
-pub struct Program {
+pub(crate) struct Program {
     pub about: HashMap<u32, Function>,
     pub sections: HashMap<u32, Section>,
     pub objects: HashMap<u32, u32>,
@@ -18,14 +17,14 @@ pub struct Program {
 }
 
 /// The address of a function, or one in it.
-pub fn at(function: u32, offset: u64) -> u64 {
+pub(crate) fn at(function: u32, offset: u64) -> u64 {
     assert!(offset < 256);
     u64::from(function) * 256 + offset
 }
 
 impl Program {
     /// The site at `addr`. Its instruction is 5 bytes long.
-    pub fn id(&mut self, addr: u64) -> SiteId {
+    pub(crate) fn id(&mut self, addr: u64) -> SiteId {
         let found = self.sites.iter().position(|a| *a == addr).unwrap_or_else(|| {
             self.sites.push(addr);
             self.sites.len() - 1
@@ -33,11 +32,11 @@ impl Program {
         SiteId(found as u32)
     }
 
-    pub fn addr(&self, id: SiteId) -> u64 {
+    pub(crate) fn addr(&self, id: SiteId) -> u64 {
         self.sites[id.0 as usize]
     }
 
-    pub fn set(&mut self, function: u32, change: impl FnOnce(&mut Function)) {
+    pub(crate) fn set(&mut self, function: u32, change: impl FnOnce(&mut Function)) {
         change(self.about.entry(function).or_insert(Function::PLAIN));
     }
 }

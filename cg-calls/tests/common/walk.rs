@@ -6,7 +6,7 @@ use super::{Program, at};
 
 /// A walk, as records and as what they mean.
 #[derive(Default)]
-pub struct Walk {
+pub(crate) struct Walk {
     pub steps: Vec<Step>,
     pub words: Vec<u32>,
     /// Index of each record in `words`.
@@ -33,19 +33,19 @@ impl Walk {
 }
 
 /// One record, by the events of the model; its length.
-pub fn event(calls: &mut Calls, program: &mut Program, walk: &Walk, at: usize, now: &mut u64) -> usize {
+pub(crate) fn event(calls: &mut Calls, program: &mut Program, walk: &Walk, at: usize, now: &mut u64) -> usize {
     *now += u64::from(walk.steps[walk.words[at] as usize].cost);
     event_at(calls, program, walk, at, &[*now])
 }
 
 /// The same, once its costs are in the totals.
-pub fn event_at(calls: &mut Calls, program: &mut Program, walk: &Walk, at: usize, total: &[u64]) -> usize {
+pub(crate) fn event_at(calls: &mut Calls, program: &mut Program, walk: &Walk, at: usize, total: &[u64]) -> usize {
     calls.block(walk.steps[walk.words[at] as usize].counter);
     transfer_at(calls, program, walk, at, total)
 }
 
 /// The same without the execution of the block.
-pub fn transfer_at(calls: &mut Calls, program: &mut Program, walk: &Walk, at: usize, total: &[u64]) -> usize {
+pub(crate) fn transfer_at(calls: &mut Calls, program: &mut Program, walk: &Walk, at: usize, total: &[u64]) -> usize {
     let step = walk.steps[walk.words[at] as usize];
     let long = |i: usize| u64::from(walk.words[at + i]) | u64::from(walk.words[at + i + 1]) << 32;
     match step.kind {
@@ -68,7 +68,7 @@ pub fn transfer_at(calls: &mut Calls, program: &mut Program, walk: &Walk, at: us
 }
 
 /// A walk of so many records.
-pub fn walk(program: &mut Program, seed: u64, length: usize) -> Walk {
+pub(crate) fn walk(program: &mut Program, seed: u64, length: usize) -> Walk {
     let mut state = seed * 2 + 1;
     let mut random = move |n: u64| {
         state ^= state << 13;
@@ -164,11 +164,11 @@ pub fn walk(program: &mut Program, seed: u64, length: usize) -> Walk {
     walk
 }
 
-pub type Rows<K, V> = Vec<(K, V, Vec<u64>)>;
+pub(crate) type Rows<K, V> = Vec<(K, V, Vec<u64>)>;
 
 /// All rows of a profile, in an order of their own.
 #[derive(Debug, PartialEq)]
-pub struct Sorted {
+pub(crate) struct Sorted {
     pub arcs: Rows<(Node, SiteId, u64, Node), u64>,
     pub counters: Rows<(Node, u32), u64>,
     pub skipped: Rows<Node, SiteId>,
@@ -176,7 +176,7 @@ pub struct Sorted {
 }
 
 /// What a thread has found since the last time.
-pub fn sorted(calls: &mut Calls, now: &[u64]) -> Sorted {
+pub(crate) fn sorted(calls: &mut Calls, now: &[u64]) -> Sorted {
     let profile = calls.take(now);
     let name = |n: NodeIndex| profile.nodes[n.0 as usize].clone();
     let arc = |a: &cg_calls::Arc| ((name(a.from), a.site, a.target, name(a.to)), a.calls, a.costs.clone());
@@ -191,7 +191,7 @@ pub fn sorted(calls: &mut Calls, now: &[u64]) -> Sorted {
 }
 
 /// A program for such walks.
-pub fn program() -> Program {
+pub(crate) fn program() -> Program {
     let mut program = Program::default();
     for f in 1..7 {
         program.set(f, |about| about.separate_recs = 1 + (f % 3) as u16);

@@ -9,14 +9,14 @@ use cg_calls::{Code, Config, FunctionId, JumpKind, Profile, Request, SiteId};
 use crate::common::Program;
 
 /// Functions, own first, and level of recursion.
-pub type Node = (Vec<u32>, u32);
+pub(crate) type Node = (Vec<u32>, u32);
 
 /// Caller, site, target, callee.
-pub type ArcKey = (Node, u32, u64, Node);
+pub(crate) type ArcKey = (Node, u32, u64, Node);
 
 /// A profile as maps, in a form that both models can make.
 #[derive(Clone, Default, Debug, PartialEq, Eq)]
-pub struct Maps {
+pub(crate) struct Maps {
     pub arcs: BTreeMap<ArcKey, (u64, Vec<u64>)>,
     pub jumps: BTreeMap<(Node, u32, u64, bool), u64>,
     pub skipped: BTreeMap<(Node, u32), Vec<u64>>,
@@ -28,7 +28,7 @@ pub struct Maps {
 
 impl Maps {
     /// The maps of a profile. Rows with the same key are an error.
-    pub fn of(profile: &Profile) -> Maps {
+    pub(crate) fn of(profile: &Profile) -> Maps {
         let node = |i: cg_calls::NodeIndex| {
             let node = &profile.nodes[i.0 as usize];
             (node.functions.iter().map(|f| f.0).collect::<Vec<_>>(), node.recursion)
@@ -115,7 +115,7 @@ enum Level {
     },
 }
 
-pub struct Naive {
+pub(crate) struct Naive {
     config: Config,
     pub program: Program,
     levels: Vec<Level>,
@@ -126,7 +126,7 @@ pub struct Naive {
 }
 
 impl Naive {
-    pub fn new(config: Config, program: Program, now: &[u64]) -> Naive {
+    pub(crate) fn new(config: Config, program: Program, now: &[u64]) -> Naive {
         let mut naive = Naive {
             program,
             levels: Vec::new(),
@@ -300,13 +300,13 @@ impl Naive {
         }
     }
 
-    pub fn begin(&mut self, addr: u64) {
+    pub(crate) fn begin(&mut self, addr: u64) {
         if matches!(self.root(), Level::Root { function: None, .. }) {
             self.begin_root(addr);
         }
     }
 
-    pub fn end(&mut self, now: &[u64]) {
+    pub(crate) fn end(&mut self, now: &[u64]) {
         self.spend(now);
         while self.levels.len() > 1 {
             self.leave_or_pop();
@@ -341,14 +341,14 @@ impl Naive {
         }
     }
 
-    pub fn toggle_collect(&mut self) {
+    pub(crate) fn toggle_collect(&mut self) {
         if let Level::Root { collecting, .. } = self.root() {
             *collecting = !*collecting;
         }
     }
 
     /// Switches collection on or off at `now`.
-    pub fn switch_collect(&mut self, now: &[u64]) {
+    pub(crate) fn switch_collect(&mut self, now: &[u64]) {
         self.spend(now);
         self.toggle_collect();
     }
@@ -392,7 +392,7 @@ impl Naive {
         gone
     }
 
-    pub fn call(&mut self, site: SiteId, target: u64, sp: u64, now: &[u64]) {
+    pub(crate) fn call(&mut self, site: SiteId, target: u64, sp: u64, now: &[u64]) {
         self.spend(now);
         self.ensure(site);
         self.unwind(sp);
@@ -447,7 +447,7 @@ impl Naive {
         }
     }
 
-    pub fn ret(&mut self, site: SiteId, target: u64, sp: u64, now: &[u64]) {
+    pub(crate) fn ret(&mut self, site: SiteId, target: u64, sp: u64, now: &[u64]) {
         self.spend(now);
         self.ensure(site);
         if self.top_frame().is_none_or(|(top, _)| top >= sp) {
@@ -503,7 +503,7 @@ impl Naive {
         }
     }
 
-    pub fn jump(&mut self, site: SiteId, target: u64, sp: u64, kind: JumpKind, now: &[u64]) {
+    pub(crate) fn jump(&mut self, site: SiteId, target: u64, sp: u64, kind: JumpKind, now: &[u64]) {
         self.spend(now);
         self.ensure(site);
         let from = self.program.place(self.program.addr(site));
@@ -536,13 +536,13 @@ impl Naive {
         }
     }
 
-    pub fn signal_enter(&mut self, handler: u64, sp: u64, stack: Option<Range<u64>>, now: &[u64]) {
+    pub(crate) fn signal_enter(&mut self, handler: u64, sp: u64, stack: Option<Range<u64>>, now: &[u64]) {
         self.spend(now);
         self.bottom(sp, stack);
         self.begin_root(handler);
     }
 
-    pub fn signal_leave(&mut self, now: &[u64]) {
+    pub(crate) fn signal_leave(&mut self, now: &[u64]) {
         self.spend(now);
         while self.top_frame().is_some() {
             self.pop();
@@ -552,11 +552,11 @@ impl Naive {
         }
     }
 
-    pub fn block(&mut self, counter: u32) {
+    pub(crate) fn block(&mut self, counter: u32) {
         self.counter(counter, |n, _| *n += 1);
     }
 
-    pub fn cost(&mut self, counter: u32, event: usize, n: u64) {
+    pub(crate) fn cost(&mut self, counter: u32, event: usize, n: u64) {
         self.counter(counter, |_, costs| costs[event] += n);
     }
 
@@ -568,7 +568,7 @@ impl Naive {
         }
     }
 
-    pub fn take(&mut self, now: &[u64]) -> Maps {
+    pub(crate) fn take(&mut self, now: &[u64]) -> Maps {
         self.spend(now);
         let carried = self.carried.take();
         if let Some(arc) = &carried {
@@ -617,7 +617,7 @@ impl Naive {
     }
 
     /// Forgets everything that was collected.
-    pub fn forget(&mut self, now: &[u64]) {
+    pub(crate) fn forget(&mut self, now: &[u64]) {
         self.zero(now);
         self.maps = Maps { collected: vec![0; now.len()], ..Maps::default() };
     }

@@ -16,7 +16,7 @@ use nix::libc::user_regs_struct;
 use nix::unistd::Pid;
 
 /// What a static program consists of.
-pub struct Program {
+pub(crate) struct Program {
     /// Start, end and name.
     symbols: Vec<(u64, u64, String)>,
     /// Addresses outside every symbol, each a function of its own.
@@ -33,7 +33,7 @@ pub struct Program {
 
 impl Program {
     /// Reads a program.
-    pub fn open(path: &Path, about: Box<dyn Fn(&str) -> Function>) -> Result<Program> {
+    pub(crate) fn open(path: &Path, about: Box<dyn Fn(&str) -> Function>) -> Result<Program> {
         let listed = Command::new("nm").args(["--defined-only", "-S"]).arg(path).output().context("nm")?;
         let listed = String::from_utf8(listed.stdout)?;
         let mut symbols = Vec::new();
@@ -72,7 +72,7 @@ impl Program {
     }
 
     /// The name of a function.
-    pub fn name(&self, id: FunctionId) -> String {
+    pub(crate) fn name(&self, id: FunctionId) -> String {
         let index = id.0 as usize;
         match self.symbols.get(index) {
             Some((.., name)) => name.clone(),
@@ -149,7 +149,7 @@ fn segments(file: &[u8]) -> Vec<(u64, Vec<u8>)> {
 /// A profile by names, as the reference writes it: instructions by function and address, and calls by caller, site, callee
 /// and target, with their counts and inclusive instructions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Named {
+pub(crate) struct Named {
     pub ir: BTreeMap<(String, u64), u64>,
     pub arcs: BTreeMap<(String, u64, String, u64), (u64, u64)>,
     /// Taken jumps by function, site and target.
@@ -160,7 +160,7 @@ pub struct Named {
 /// left out if `lose_last_block`, since the reference loses it.
 ///
 /// With `instrumented` false, nothing is told until the program asks for it.
-pub fn profile(
+pub(crate) fn profile(
     program: &mut Program,
     path: &Path,
     config: Config,

@@ -1,7 +1,6 @@
 //! What the tests of this crate share: real profiles, a naive reader of them, and readers of other programs.
 //!
 //! The naive reader knows nothing of the crates under test, so that a mistake there cannot hide itself.
-#![allow(dead_code)]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

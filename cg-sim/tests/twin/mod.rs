@@ -1,5 +1,4 @@
 //! Slow, obvious twins of the models, and random traces that drive both.
-#![allow(dead_code, reason = "each test uses its part")]
 
 pub(crate) mod policies;
 

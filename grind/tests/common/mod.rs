@@ -1,5 +1,4 @@
 //! A folder to run grind in, shared by the end-to-end tests.
-#![allow(dead_code, reason = "not every test uses all of it")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,0 +1,7 @@
+//! The tests from outside as one program, which is linked once. A file here is a module: `cargo test -p callgrind-annotate behaviour::` runs
+//! what is in `behaviour.rs`. No test may change what belongs to the whole process, since others run beside it.
+#![forbid(unsafe_code)]
+
+mod behaviour;
+mod consumers;
+mod golden;

@@ -1,0 +1,9 @@
+//! The tests from outside as one program, which is linked once. A file here is a module: `cargo test -p cg-export behaviour::` runs
+//! what is in `behaviour.rs`. No test may change what belongs to the whole process, since others run beside it.
+#![forbid(unsafe_code)]
+
+mod behaviour;
+mod ci;
+mod common;
+mod readers;
+mod store;
