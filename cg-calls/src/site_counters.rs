@@ -189,6 +189,8 @@ impl CallEdges {
 #[repr(C, align(32))]
 pub(crate) struct SiteCounterWays {
     pub(crate) kind: StepKind,
+    /// See [`Step::ends`].
+    pub(crate) ends: u16,
     pub(crate) site: SiteId,
     /// By parity of the node: the call edge the last time.
     pub(crate) last: [u32; 2],
@@ -203,6 +205,8 @@ pub(crate) struct SiteCounters {
     /// For even nodes and for odd ones.
     pub(crate) site_counters: [Vec<SiteCounter>; 2],
     pub(crate) ways: Vec<SiteCounterWays>,
+    /// Basic blocks that have ended with executions that are no longer here.
+    pub(crate) ended: u64,
 }
 
 impl SiteCounters {
@@ -212,8 +216,8 @@ impl SiteCounters {
         for step in new {
             let site_counter = SiteCounter { tag: NONE, cost: step.cost, count: 0 };
             self.site_counters.iter_mut().for_each(|site_counters| site_counters.push(site_counter));
-            let Step { kind, site, target, counter, .. } = *step;
-            self.ways.push(SiteCounterWays { kind, site, last: [NONE; 2], target, counter });
+            let Step { kind, ends, site, target, counter, .. } = *step;
+            self.ways.push(SiteCounterWays { kind, ends, site, last: [NONE; 2], target, counter });
         }
     }
 
@@ -232,6 +236,14 @@ impl SiteCounters {
     /// The node that executions in site counter `number` belong to, and how many those are; there are none then.
     pub(crate) fn empty(&mut self, parity: usize, number: usize) -> (u32, u64) {
         let site_counter = &mut self.site_counters[parity][number];
-        (site_counter.tag & SiteCounter::NODE, std::mem::take(&mut site_counter.count))
+        let count = std::mem::take(&mut site_counter.count);
+        self.ended += count * u64::from(self.ways[number].ends);
+        (site_counter.tag & SiteCounter::NODE, count)
+    }
+
+    /// How many basic blocks have ended with the executions in site counters, those that have been emptied meanwhile too.
+    pub(crate) fn ended(&self) -> u64 {
+        let all = self.site_counters.iter().flat_map(|site_counters| site_counters.iter().zip(&self.ways));
+        self.ended + all.map(|(site_counter, ways)| site_counter.count * u64::from(ways.ends)).sum::<u64>()
     }
 }

@@ -27,6 +27,8 @@ pub enum StepKind {
 pub struct Step {
     /// The kind.
     pub kind: StepKind,
+    /// How many basic blocks end when the counter is executed.
+    pub ends: u16,
     /// The counter that is executed.
     pub counter: u32,
     /// What that costs: a number, a [`crate::Packed`] word, or the number of a row, as the loop that goes through steps has it.

@@ -17,21 +17,23 @@ fn records_and_events_agree() {
             calls.begin(&mut program, at(1, 0));
             (calls, 0u64)
         });
-        let (mut done, mut executed) = (0, 0);
+        let ends = |at: usize| u64::from(walk.steps[walk.words[at] as usize].ends);
+        let (mut done, mut ended) = (0, 0);
         while done < walk.words.len() {
-            let n = records.0.fast_path(&walk.steps, &walk.words[done..], &mut records.1, &mut executed);
+            let n = records.0.fast_path(&walk.steps, &walk.words[done..], &mut records.1);
             done += n;
             fast += n;
             if done < walk.words.len() {
+                ended += ends(done);
                 done += event(&mut records.0, &mut program, &walk, done, &mut records.1);
-                executed += 1;
             }
         }
         for &at in &walk.records {
             event(&mut events.0, &mut program, &walk, at, &mut events.1);
         }
         assert_eq!(records.1, events.1, "seed {seed}");
-        assert_eq!(executed, walk.records.len() as u64, "seed {seed}");
+        let all: u64 = walk.records.iter().map(|at| ends(*at)).sum();
+        assert_eq!(records.0.ended() + ended, all, "seed {seed}");
         let [now] = [[events.1]];
         assert_eq!(sorted(&mut records.0, &now), sorted(&mut events.0, &now), "seed {seed}");
     }
@@ -57,7 +59,7 @@ fn with_misses(mut walk: Walk) -> (Walk, u32) {
     let first = walk.steps.len() as u32;
     for n in 0..MISSES {
         let counter = FIRST_MISS + n;
-        walk.steps.push(Step { kind: StepKind::Other, counter, cost: 0, site: SiteId(0), target: 0 });
+        walk.steps.push(Step { kind: StepKind::Other, ends: 0, counter, cost: 0, site: SiteId(0), target: 0 });
     }
     let (mut words, mut records) = (Vec::new(), Vec::new());
     let ends = walk.records.iter().skip(1).copied().chain([walk.words.len()]);
@@ -105,7 +107,8 @@ fn several_costs_and_misses_agree_with_events() {
             now.iter_mut().zip(known_costs(step)).for_each(|(now, cost)| *now += cost);
             event_at(calls, &mut program, &walk, at, now)
         };
-        let (mut done, mut executed, mut misses) = (0, 0, 0);
+        let ends = |at: usize| u64::from(walk.steps[walk.words[at] as usize].ends);
+        let (mut done, mut ended, mut misses) = (0, 0, 0);
         while done < walk.words.len() {
             let places = std::array::from_fn(|i| i);
             let n = records.0.fast_path_wide::<COSTS>(
@@ -113,7 +116,6 @@ fn several_costs_and_misses_agree_with_events() {
                 &steps,
                 &walk.words[done..],
                 &mut records.1,
-                &mut executed,
                 |number, words, now| {
                     assert_eq!(number, words[0]);
                     // One kind is left to the events.
@@ -126,8 +128,8 @@ fn several_costs_and_misses_agree_with_events() {
             done += n;
             fast += n;
             if done < walk.words.len() {
-                executed += u64::from(walk.words[done] < first_miss);
-                misses += u64::from(walk.words[done] >= first_miss);
+                ended += ends(done);
+                misses += usize::from(walk.words[done] >= first_miss);
                 done += slowly(&mut records.0, &mut records.1, done);
             }
         }
@@ -135,7 +137,10 @@ fn several_costs_and_misses_agree_with_events() {
             slowly(&mut events.0, &mut events.1, at);
         }
         assert_eq!(records.1, events.1, "seed {seed}");
-        assert_eq!(executed + misses, walk.records.len() as u64, "seed {seed}");
+        let all: u64 = walk.records.iter().map(|at| ends(*at)).sum();
+        assert_eq!(records.0.ended() + ended, all, "seed {seed}");
+        let missed = walk.records.iter().filter(|at| walk.words[**at] >= first_miss).count();
+        assert_eq!(misses, missed, "seed {seed}");
         let now = events.1;
         assert_eq!(sorted(&mut records.0, &now), sorted(&mut events.0, &now), "seed {seed}");
     }

@@ -5,8 +5,6 @@
 //! What stays: chunks and tables themselves (empty), the gadget, the stubs behind empty entries, what is known of the
 //! guest's mappings and of pages that are protected, and the numbers of places that write records.
 
-use std::time::Duration;
-
 use grind_asm::Asm;
 use grind_codegen::{miss_path, stack};
 use grind_fragments::fragment_table::{FragmentTable, Way};
@@ -117,10 +115,11 @@ impl CodeCache {
         self.ask_as_settings_say();
     }
 
-    /// Whether calls have been told for as long as that, and are to be followed.
+    /// Whether calls have been told for long enough, and are to be followed.
     pub fn follows_now(&self) -> bool {
-        let first = self.trace.recorded.calls.map_or(Duration::MAX, |calls| calls.told_first);
-        self.trace.told_since.is_some_and(|since| since.elapsed() >= first)
+        let (Some(since), Some(calls)) = (self.trace.told_since, self.trace.recorded.calls) else { return false };
+        let sites = self.trans.trace_sites.len() as u64;
+        calls.told_first.is_over(since.elapsed(), self.trace.told_words, sites)
     }
 
     /// From now on calls are followed, or told, where anything is recorded. There are no translations, and all threads are elsewhere.

@@ -289,6 +289,8 @@ pub struct SpaceTrace {
     pub(crate) miss_paths_end: u64,
     /// Since when calls are told that will be followed once that pays.
     pub told_since: Option<Instant>,
+    /// How many words have been since then.
+    pub told_words: u64,
 }
 
 impl SpaceTrace {
@@ -590,7 +592,7 @@ impl CodeCache {
             *at = CacheAddr(code.base);
         }
         self.trace.miss_paths_end = chunk.used;
-        if settings.calls.is_some_and(|calls| calls.followed && !calls.told_first.is_zero()) {
+        if settings.calls.is_some_and(|calls| calls.followed && !calls.told_first.is_never()) {
             self.follow_calls(false);
             self.trace.told_since = Some(Instant::now());
         }

@@ -396,6 +396,7 @@ impl Emitter<'_> {
                 addr: GuestAddr(insn.pc()),
                 len: insn.len() as u8,
                 counted: shape.guest & InsnShape::COUNTED_ELSEWHERE == 0,
+                ends_block: insn.class.ends_block(),
                 events,
             })
             .collect();

@@ -247,8 +247,9 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         settings.trace.system_calls = options.callgrind.collect_systime.is_some();
         let (jumps, hooks) = (options.callgrind.collect_jumps, options.callgrind.hooks());
         let by_caller = options.callgrind.by_caller();
-        if settings.trace.objects {
-            // From the first call on: what allocators do among calls that are told takes long.
+        // What allocators do among calls that are told takes long; and who wants to know where a run is asks its counters.
+        let counters = options.live || matches!(options.dump_every, Some(Every::Instructions(_)));
+        if settings.trace.objects || counters && options.callgrind.told_for.is_none() {
             options.callgrind.told_for = Some(Duration::ZERO);
         }
         let told_first = options.callgrind.told_first();
@@ -264,7 +265,7 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         options.callgrind.uses_kept = simulation.trace().keeps_uses();
         settings.trace.calls = Some(CallTrace { followed: options.callgrind.followed(), ..calls });
         if matches!(options.dump_every, Some(Every::Instructions(_)))
-            && (!options.callgrind.followed() || !told_first.is_zero())
+            && (!options.callgrind.followed() || !told_first.is_never())
         {
             anyhow::bail!(
                 "--dump-every=N-instructions needs counters of instructions, which there are none of where calls are told one by \

@@ -65,6 +65,11 @@ pub fn parse(bytes: &[u8]) -> Told {
             for (event, cost) in events.iter().zip(costs) {
                 add(if *event == "Ir" { of.clone() } else { format!("{of} {event}") }, cost);
             }
+        } else if let Some(range) = line.strip_prefix("desc: Timerange: Basic block ") {
+            // How many there were hangs on what was executed alone, too.
+            let (begins, ends) = range.split_once(" - ").expect("two numbers");
+            let [begins, ends] = [begins, ends].map(|n| n.parse::<u64>().expect("a number of blocks"));
+            *told.counts.entry("basic blocks".to_owned()).or_default() += ends - begins;
         } else if line.starts_with('#') {
             chains.line(line, &events, &mut told.counts);
         }

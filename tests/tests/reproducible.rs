@@ -1,5 +1,5 @@
 //! The same command twice gives the same profile, byte for byte: addresses, features and environment are the same each time.
-//! How calls and returns are translated makes no difference, nor how new code is asked for.
+//! How calls and returns are translated makes no difference, nor how new code is asked for, nor from when on emitted code follows calls.
 //!
 //! Hash seeds are fixed by the harness. Python also reads the clock; that is a system call here, as the vDSO is hidden. Sort is told how
 //! much memory to take: else it takes another way where less than an eighth of the machine's is free.
@@ -27,6 +27,12 @@ fn check(words: &[&str], traced: bool) {
             with(&job, &[tool, "--I1=4096,2,32", "--D1=2048,2,32", "--LL=65536,4,64", "--branch-sim=yes", beside])
         });
         same(words, tool, &stops, &asks);
+    }
+    // When calls cease to be told is up to chance.
+    let [followed, ways @ ..] = ["--told-first=0", "--told-first=3", "--told-first=1000", "--tell-calls=yes"]
+        .map(|way| (way, with(&job, &["--tool=callgrind", "--collect-jumps=yes", way])));
+    for (way, told) in ways {
+        same(words, way, &followed.1, &told);
     }
 }
 

@@ -70,8 +70,8 @@ const SIMULATION: [&str; 2] = ["--cache-sim=yes", "--branch-sim=yes"];
 /// Calls and returns as those of large programs.
 const PAIRS: [&str; 1] = ["--pair-calls-from=0"];
 const CALLS: [&str; 1] = ["--tool=callgrind"];
-/// As they are told, one by one, where options ask for more than emitted code follows; and with each system call stopping.
-const TOLD: [&str; 3] = ["--tool=callgrind", "--tell-calls=yes", "--collect-systime=yes"];
+/// As they are told one by one, and, of programs that run for longer, followed from some moment on; and with each system call stopping.
+const TOLD: [&str; 3] = ["--tool=callgrind", "--told-first=40", "--collect-systime=yes"];
 
 /// Where nothing is counted, and programs run their own code whenever they can: with calls followed elsewhere, and without.
 const OWN_CODE: [&str; 3] = ["--tool=callgrind", "--instr-atstart=no", "--native-windows=always"];

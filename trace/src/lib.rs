@@ -26,7 +26,7 @@ use grind_types::frames::FrameFunction;
 use grind_types::{Module, Pid, Query, StaticEvents, Tid};
 
 use crate::follow::{Book, CallContext, Calls, Counts, Names, Outcome};
-pub use crate::settings::{CallTrace, EveryAccess, FirstLevel, FirstTlb, FirstTlbs, TraceSettings};
+pub use crate::settings::{CallTrace, EveryAccess, FirstLevel, FirstTlb, FirstTlbs, ToldFirst, TraceSettings};
 pub use crate::transfer::Transfer;
 
 /// An instruction of a [`Block`].
@@ -38,6 +38,8 @@ pub struct Instruction {
     pub len: u8,
     /// Whether an execution of the block is one of the instruction. (If not, records of its own tell how often.)
     pub counted: bool,
+    /// Whether a basic block ends with it, however code is translated: it may give control away, or asks for a stop.
+    pub ends_block: bool,
     /// What an execution does.
     pub events: StaticEvents,
 }

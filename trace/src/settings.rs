@@ -201,15 +201,56 @@ pub struct CallTrace {
     pub hooks: bool,
     /// What a call of a function comes to may depend on who calls: callers tell contexts apart, or a context is that of a group.
     pub by_caller: bool,
-    /// Calls that are followed are told for so long before: code is translated for each context in which it is followed, and whoever
-    /// runs for less would wait for that longer than telling takes.
-    pub told_first: Duration,
+    /// Calls that are followed are told for so long before.
+    pub told_first: ToldFirst,
     /// Each call that is followed is told, and each return, with the totals of that moment (see [`crate::follow::CALL_TOLD`]).
     pub each: bool,
     /// Instructions that lock the bus have a total of their own where calls are followed: see [`crate::follow::bus_total`].
     pub bus: bool,
     /// Frames of interpreters are told, at the hooks of `Session::frame_hooks`. Only with calls that are told.
     pub frames: bool,
+}
+
+/// How long calls are told before emitted code follows them. What a call comes to is asked for once where it is followed, and code
+/// is translated for each context: whoever runs for less would wait for that longer than telling takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ToldFirst {
+    /// At most for so long.
+    pub most: Duration,
+    /// Until so many words have been told for each site that tells: what there is to be asked grows with the code, and what telling
+    /// has taken with what has been executed. `u64::MAX`: for all of that time.
+    pub words_a_site: u64,
+}
+
+impl ToldFirst {
+    /// Words that are told for each site before emitted code follows calls: telling them takes as long as half of what is to be asked
+    /// about their calls then.
+    const WORDS_A_SITE: u64 = 250;
+
+    /// For as long as that takes less than to follow them would. There is more to be asked where callers tell contexts apart.
+    #[must_use]
+    pub fn while_it_pays(by_caller: bool) -> Self {
+        let words_a_site = if by_caller { 4 * Self::WORDS_A_SITE } else { Self::WORDS_A_SITE };
+        Self { most: Duration::from_secs(1), words_a_site }
+    }
+
+    /// For so long, however much is told.
+    #[must_use]
+    pub fn span(most: Duration) -> Self {
+        Self { most, words_a_site: u64::MAX }
+    }
+
+    /// Whether they are followed from the beginning.
+    #[must_use]
+    pub fn is_never(self) -> bool {
+        self.most.is_zero()
+    }
+
+    /// Whether that has been long enough.
+    #[must_use]
+    pub fn is_over(self, elapsed: Duration, words: u64, sites: u64) -> bool {
+        elapsed >= self.most || words >= sites.saturating_mul(self.words_a_site)
+    }
 }
 
 /// A first-level cache, which every thread has of its own. It replaces the least recently used line of a set, allocates on

@@ -495,6 +495,7 @@ mod tests {
             addr: GuestAddr(addr),
             len: 4,
             counted: true,
+            ends_block: false,
             events: StaticEvents::default(),
         });
         let columns = Columns::of(Settings::default().events(cg_format::events::Caches::None, false));

@@ -177,6 +177,7 @@ mod tests {
             addr: GuestAddr(addr),
             len: 4,
             counted,
+            ends_block: false,
             events: StaticEvents { reads, ..StaticEvents::default() },
         };
         let all = Instructions::from(vec![one(16, true, 0), one(20, false, 1), one(24, true, 2), one(28, true, 0)]);

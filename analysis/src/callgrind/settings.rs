@@ -15,6 +15,7 @@ use cg_format::callgrind::{EventSet, SystemTime, WriteOptions};
 use cg_format::events::Caches;
 use grind_names::frames::Language;
 use grind_session::AtStart;
+use grind_trace::ToldFirst;
 
 use cg_cli::expand::Template;
 use cg_cli::glob::Pattern;
@@ -324,11 +325,10 @@ impl Settings {
         self.most_callers() > 0 || self.rules.iter().any(|rule| matches!(rule.change, Change::Group(_)))
     }
 
-    /// For how long calls are told before emitted code follows them. Following takes decisions, and code that is translated for
-    /// each context, which pays only for what runs for a while.
+    /// How long calls are told before emitted code follows them.
     #[must_use]
-    pub fn told_first(&self) -> Duration {
-        self.told_for.unwrap_or(Duration::from_millis(if self.by_caller() { 1000 } else { 0 }))
+    pub fn told_first(&self) -> ToldFirst {
+        self.told_for.map_or_else(|| ToldFirst::while_it_pays(self.by_caller()), ToldFirst::span)
     }
 
     /// The same, if no function were recursive.

@@ -208,7 +208,7 @@ impl Sink for Recorder {
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
         if let Some(space) = self.spaces.get(&p.space) {
-            p.pull_stack(space, &mut catalogue, self.config.costs);
+            p.learn_space(space, &mut catalogue, self.config.costs);
         }
         if catalogue.code_made(moment) {
             p.code_replaced();
@@ -273,7 +273,7 @@ impl Sink for Recorder {
         let Some(space) = self.spaces.get(&p.space) else { return };
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
-        p.pull_stack(space, &mut catalogue, self.config.costs);
+        p.learn_space(space, &mut catalogue, self.config.costs);
         p.by_object.iter_mut().for_each(|by_object| by_object.objects.thread(tid));
         let t = p.thread(tid, &self.config);
         // What is told goes on whether or not it is collected.
@@ -321,7 +321,7 @@ impl Sink for Recorder {
         let Some(p) = self.processes.get_mut(pid) else { return };
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
-        p.pull_stack(self.spaces.get(&p.space).unwrap_or(&Space::default()), &mut catalogue, self.config.costs);
+        p.learn_space(self.spaces.get(&p.space).unwrap_or(&Space::default()), &mut catalogue, self.config.costs);
         // A call counts if it begins while the thread is instrumented, up to where it is not any more.
         let t = p.thread(tid, &self.config);
         if !t.recording || !(call.begins || t.in_counted_call) {
@@ -355,7 +355,7 @@ impl Sink for Recorder {
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
         let (width, followed) = (self.config.costs, self.settings.followed());
-        p.pull_stack(space, &mut catalogue, width);
+        p.learn_space(space, &mut catalogue, width);
         p.thread(tid, &self.config);
         let Some(all) = space.blocks.get(block as usize) else { return };
         let counters = [counted, executed].map(|n| (n > 0).then(|| p.head(&mut catalogue, block, n, all)));
@@ -367,6 +367,8 @@ impl Sink for Recorder {
         let before = t.now.clone();
         // Otherwise they stand still.
         let moves = !followed || t.calls.collecting();
+        let [ends, ended] = counters.map(|counter| counter.map_or(0, |counter| p.counters[counter as usize].ends));
+        t.blocks = t.blocks.wrapping_sub(ends.into()).wrapping_add(ended.into());
         for (counter, sign) in counters.into_iter().zip([-1i64, 1]) {
             let Some(counter) = counter else { continue };
             t.calls.correct(counter, sign);
@@ -390,7 +392,7 @@ impl Sink for Recorder {
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
         if let Some(space) = self.spaces.get(&p.space) {
-            p.pull_stack(space, &mut catalogue, self.config.costs);
+            p.learn_space(space, &mut catalogue, self.config.costs);
         }
         let t = p.thread(tid, &self.config);
         if let Some(idle) = t.idle.as_mut().filter(|_| !t.recording) {
@@ -462,7 +464,7 @@ impl Sink for Recorder {
         let Some(space) = self.spaces.get(&p.space) else { return };
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
-        p.pull_stack(space, &mut catalogue, self.config.costs);
+        p.learn_space(space, &mut catalogue, self.config.costs);
         let t = p.thread(tid, &self.config);
         if t.recording && !std::mem::replace(&mut t.begun, true) {
             let of = |f: &NativeFrame| cg_calls::Native {

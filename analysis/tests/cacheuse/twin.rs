@@ -182,7 +182,7 @@ impl Process {
         });
     }
 
-    fn pull_stack(&mut self, space: &Space) {
+    fn learn_space(&mut self, space: &Space) {
         if self.version != space.version {
             self.version = space.version;
             for m in &space.modules {
@@ -456,7 +456,7 @@ impl Sink for Twin {
         let config = self.config();
         let p = self.processes.get_mut(&pid).unwrap();
         let space = &self.spaces[&p.space];
-        p.pull_stack(space);
+        p.learn_space(space);
         p.thread(tid, &config, self.shapes);
         let mut rest = words;
         while let Some(&number) = rest.first() {
@@ -484,7 +484,7 @@ impl Sink for Twin {
     }
     fn signal_begins(&mut self, pid: Pid, tid: Tid, handler: &Handler) {
         let p = self.processes.get_mut(&pid).unwrap();
-        p.pull_stack(&self.spaces[&p.space]);
+        p.learn_space(&self.spaces[&p.space]);
         let t = p.threads.get_mut(&tid).unwrap();
         if t.recording && t.begun {
             t.calls.signal_enter(&mut p.catalogue, handler.addr.0, handler.sp, handler.stack.clone(), &[0]);

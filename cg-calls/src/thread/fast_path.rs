@@ -109,26 +109,24 @@ impl Costs for One {
 
 impl Calls {
     /// Follows ordinary records at the beginning of `words`, whose first words are indices into `steps`, and adds their costs
-    /// to the only total, `now`, and their number to `executed`. Returns how many words it has dealt with: always whole
-    /// records. `steps` may only ever grow.
-    pub fn fast_path(&mut self, steps: &[Step], words: &[u32], now: &mut u64, executed: &mut u64) -> usize {
+    /// to the only total, `now`. Returns how many words it has dealt with: always whole records. `steps` may only ever grow.
+    pub fn fast_path(&mut self, steps: &[Step], words: &[u32], now: &mut u64) -> usize {
         let now = std::slice::from_mut(now);
         let mut costs = One { reading: self.meter.read(now, 0) };
-        let done = self.fast_path_by(&mut costs, steps, words, executed);
+        let done = self.fast_path_by(&mut costs, steps, words);
         if done > 0 {
             self.meter.totals_of(&[costs.reading], now);
         }
         done
     }
 
+    /// How many basic blocks have ended in what the fast path has dealt with.
+    pub fn ended(&self) -> u64 {
+        self.site_counters.ended()
+    }
+
     /// The same, with whatever costs there are, which begin with the meter's reading.
-    pub(super) fn fast_path_by<C: Costs>(
-        &mut self,
-        costs: &mut C,
-        steps: &[Step],
-        words: &[u32],
-        executed: &mut u64,
-    ) -> usize {
+    pub(super) fn fast_path_by<C: Costs>(&mut self, costs: &mut C, steps: &[Step], words: &[u32]) -> usize {
         if self.site_counters.ways.len() < steps.len() {
             self.site_counters.grow(steps);
         }
@@ -141,12 +139,12 @@ impl Calls {
             && self.bottom == 0;
         let mut rest = words;
         // One round, unless the stack has to grow.
-        while ordinary && self.fast_path_on(costs, &mut rest, executed) {}
+        while ordinary && self.fast_path_on(costs, &mut rest) {}
         words.len() - rest.len()
     }
 
     /// Says whether it might go on if it began again.
-    fn fast_path_on<C: Costs>(&mut self, costs: &mut C, words: &mut &[u32], executed: &mut u64) -> bool {
+    fn fast_path_on<C: Costs>(&mut self, costs: &mut C, words: &mut &[u32]) -> bool {
         let jumps = self.config.collect_jumps;
         let Calls { book, stack, functions, site_counters, call_edges, quiet, .. } = self;
         let (frames, entered, mut depth) = stack.all_of();
@@ -154,7 +152,6 @@ impl Calls {
         // The stack pointer of the top frame: whatever is above it has left that.
         let mut top = depth.checked_sub(1).map_or(u64::MAX, |i| frames[i].sp);
         let mut rest = *words;
-        let mut blocks = 0u64;
         // Executions since costs were settled.
         let mut unsettled = 0;
         let mut full = false;
@@ -171,7 +168,6 @@ impl Calls {
                 _ => false,
             });
             let run = run.count();
-            blocks += run as u64;
             rest = &rest[run..];
             unsettled += run;
             if unsettled >= C::RUN {
@@ -221,7 +217,6 @@ impl Calls {
                 }
                 unsettled = 0;
                 rest = &rest[5..];
-                blocks += 1;
                 continue;
             }
             let Some(ways) = site_counters.ways.get_mut(number) else { break };
@@ -267,7 +262,6 @@ impl Calls {
                 depth += 1;
                 (path, node, top) = (call_edge.to_path, to_node, sp);
                 rest = &rest[3..];
-                blocks += 1;
                 continue;
             }
             let kind = ways.kind;
@@ -283,7 +277,6 @@ impl Calls {
                     site_counter.count += 1;
                     costs.add(cost);
                     rest = &rest[length..];
-                    blocks += 1;
                     continue;
                 }
             }
@@ -319,7 +312,7 @@ impl Calls {
                 else {
                     break;
                 };
-                let added = here[next].cost;
+                let (added, ends) = (here[next].cost, jump.ends);
                 let key = CallEdgeKey {
                     kind: CallKind::Through,
                     site: site.0,
@@ -351,7 +344,7 @@ impl Calls {
                 functions[function as usize].active = active;
                 (path, node, top) = (call_edge.to_path, to_node, sp);
                 rest = &rest[length + 5..];
-                blocks += 2;
+                site_counters.ended += u64::from(ends);
                 continue;
             }
             let function = call_edge.function;
@@ -382,12 +375,10 @@ impl Calls {
             depth += 1;
             (path, node, top) = (call_edge.to_path, to_node, sp);
             rest = &rest[length..];
-            blocks += 1;
         }
         costs.settle();
         stack.set_depth(depth);
         (self.path, self.node) = (path, node);
-        *executed += blocks;
         *words = rest;
         full
     }

@@ -143,12 +143,11 @@ impl Calls {
         steps: &[Step],
         words: &[u32],
         now: &mut [u64],
-        executed: &mut u64,
         miss: impl FnMut(u32, &[u32], &mut [u64; W]) -> Option<(u32, usize)>,
     ) -> usize {
         let reading = std::array::from_fn(|i| self.meter.read(now, i));
         let mut costs = PackedCosts { places, all: Several { reading, miss }, sums: Sums::default() };
-        let done = self.fast_path_by(&mut costs, steps, words, executed);
+        let done = self.fast_path_by(&mut costs, steps, words);
         if done > 0 {
             self.meter.totals_of(&costs.all.reading, now);
         }

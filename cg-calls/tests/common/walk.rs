@@ -93,7 +93,8 @@ pub(crate) fn walk(program: &mut Program, seed: u64, length: usize) -> Walk {
         };
         let offset = first + 8 * random(2);
         let site = program.id(at(running as u32, offset));
-        let block = Step { kind: StepKind::Block, counter, cost, site, target: 0 };
+        let ends = counter as u16 % 3;
+        let block = Step { kind: StepKind::Block, ends, counter, cost, site, target: 0 };
         match pick {
             0..5 => walk.tell(block, 0, 0),
             5 => {
@@ -107,7 +108,7 @@ pub(crate) fn walk(program: &mut Program, seed: u64, length: usize) -> Walk {
                     walk.tell(Step { kind: StepKind::Jump, target: at(stub, 0), ..block }, sp, 0);
                     let site = program.id(at(stub, 4));
                     let (counter, cost) = (stub * 8, 2);
-                    walk.tell(Step { kind: StepKind::JumpIndirect, counter, cost, site, target: 0 }, sp, target);
+                    walk.tell(Step { kind: StepKind::JumpIndirect, ends, counter, cost, site, target: 0 }, sp, target);
                     stack.last_mut().expect("never empty").0 = callee;
                     continue;
                 }
@@ -137,14 +138,14 @@ pub(crate) fn walk(program: &mut Program, seed: u64, length: usize) -> Walk {
                         if random(3) == 0 {
                             // It is not bound yet, and goes on behind its own jump.
                             let (site, counter) = (program.id(at(stub, 2)), stub * 8 + 1);
-                            let jump = Step { kind: StepKind::JumpIndirect, counter, cost: 3, site, target: 0 };
+                            let jump = Step { kind: StepKind::JumpIndirect, ends, counter, cost: 3, site, target: 0 };
                             walk.tell(jump, new, at(stub, 3));
                         }
                         let site = program.id(at(stub, 4));
                         let (counter, cost) = (stub * 8, 2);
                         let other = 1 + random(functions);
                         let to = if random(8) == 0 { at(other as u32, 0) } else { target };
-                        walk.tell(Step { kind: StepKind::JumpIndirect, counter, cost, site, target: 0 }, new, to);
+                        walk.tell(Step { kind: StepKind::JumpIndirect, ends, counter, cost, site, target: 0 }, new, to);
                         stack.push((if to == target { callee } else { other }, new, next));
                         continue;
                     }

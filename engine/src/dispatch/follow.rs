@@ -20,6 +20,7 @@ use grind_ptrace::{Regs, register};
 use grind_trace::Transfer;
 use grind_trace::follow::{CallContextId, Counts, Outcome, StackEffect, TOTALS};
 use grind_types::addr::{CacheAddr, GuestAddr};
+use grind_types::subject;
 use grind_types::{Pid, Tid};
 use nix::libc;
 
@@ -61,12 +62,17 @@ impl Dispatcher<'_> {
 
     /// Follows the calls of processes that have told theirs for long enough.
     pub(super) fn follow_what_pays(&mut self) {
-        if self.settings.trace.calls.is_none_or(|calls| calls.told_first.is_zero()) || !self.can_follow() {
+        if self.settings.trace.calls.is_none_or(|calls| calls.told_first.is_never()) || !self.can_follow() {
             return;
         }
         let due = |p: &&Process| {
             let code_cache = p.code_cache.borrow();
-            code_cache.follows_now() && !code_cache.trace.plain()
+            let due = code_cache.follows_now() && !code_cache.trace.plain();
+            if due {
+                let (words, sites) = (code_cache.trace.told_words, code_cache.trans.trace_sites.len());
+                log::debug!(target: subject::FLUSH, "process {}: {words} words of {sites} sites told", p.pid);
+            }
+            due
         };
         let due: Vec<Pid> = self.processes.values().filter(due).map(|p| p.pid).collect();
         for pid in due {

@@ -54,7 +54,7 @@ mod unfinished;
 mod window;
 mod x87;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -159,6 +159,8 @@ pub(crate) struct Dispatcher<'s> {
     looked: Instant,
     /// What interrupts for that, where a signal of the driver's must not be missed.
     looks: Option<Ticks>,
+    /// A process has told calls for long enough.
+    told_enough: Cell<bool>,
     exit: Option<Exit>,
     failure: Option<EngineError>,
 }
@@ -231,6 +233,7 @@ pub(crate) fn run(
         leaving: Vec::new(),
         looked: Instant::now(),
         looks: None,
+        told_enough: Cell::new(false),
         exit: None,
         failure: None,
     };
@@ -284,6 +287,9 @@ impl Dispatcher<'_> {
             // Where one stop follows another, nothing is ever waited for that could be interrupted.
             if self.looked.elapsed() >= LOOK {
                 self.look_outside();
+            }
+            if self.told_enough.take() {
+                self.follow_what_pays();
             }
             fault::point("engine");
             self.notice_broken_sink();

@@ -131,8 +131,12 @@ impl Dispatcher<'_> {
             });
         }
         let Some(segment) = p.pool.borrow_mut().take_trace(slot) else { return };
-        announce(trace_channel, &mut p.code_cache.borrow_mut());
-        let code_cache = p.code_cache.borrow();
+        let mut code_cache = p.code_cache.borrow_mut();
+        announce(trace_channel, &mut code_cache);
+        code_cache.trace.told_words += segment.words() as u64;
+        if full && code_cache.follows_now() {
+            self.told_enough.set(true);
+        }
         match full {
             true => trace_channel.full(
                 p.pid,

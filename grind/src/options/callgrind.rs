@@ -143,7 +143,7 @@ pub static OPTIONS: &[Opt] = &[
         &["--told-first"],
         Kind::Int { min: 0, max: 1 << 30 },
         "",
-        "tell calls for so many milliseconds before emitted code follows them (0; 1000 where callers or groups tell contexts apart)",
+        "tell calls for so many milliseconds before emitted code follows them (as long as asking what they come to would take)",
         |o, v| {
             if let Value::Int(ms) = v {
                 o.callgrind.told_for = Some(Duration::from_millis(ms.unsigned_abs()));

@@ -28,6 +28,14 @@ pub enum Segment {
 }
 
 impl Segment {
+    /// How many words there are.
+    pub fn words(&self) -> usize {
+        match self {
+            Self::There { words, .. } => *words,
+            Self::Copied(words) => words.len(),
+        }
+    }
+
     /// Copies it over the beginning of `buffer`, which grows if need be; returns how many words there are.
     pub fn read(&self, buffer: &mut Vec<u32>) -> usize {
         match self {

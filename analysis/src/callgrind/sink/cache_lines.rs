@@ -78,15 +78,17 @@ pub(super) struct Stretch {
     pub(super) groups: u16,
     /// The block that it tells of, by counter, or [`NO_COUNTER`]; and what that costs of the first events.
     pub(super) counter: u32,
+    ends: u16,
     costs: [u16; 3],
 }
 
 /// A block that is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Told {
-    counter: u32,
-    /// What that costs of the first events.
-    costs: [u16; 3],
+    pub(super) counter: u32,
+    /// How many basic blocks end with it, and what it costs of the first events.
+    pub(super) ends: u16,
+    pub(super) costs: [u16; 3],
 }
 
 impl Stretch {
@@ -305,8 +307,8 @@ impl Used {
             }
             let stretch = match self.whats.get(number as usize) {
                 Some(What::Stretch(stretch)) => &self.stretches[*stretch as usize],
-                Some(&What::Block(Told { counter, costs })) => {
-                    *blocks += 1;
+                Some(&What::Block(Told { counter, ends, costs })) => {
+                    *blocks += u64::from(ends);
                     calls.block(counter);
                     code.execute(counter);
                     sums.iter_mut().zip(costs).for_each(|(sum, cost)| *sum += u64::from(cost));
@@ -353,7 +355,7 @@ impl Used {
             let end = at + 1 + 2 * usize::from(stretch.groups);
             let Some(addresses) = words.get(at + 1..end) else { break };
             if stretch.counter != NO_COUNTER {
-                *blocks += 1;
+                *blocks += u64::from(stretch.ends);
                 calls.block(stretch.counter);
                 sums.iter_mut().zip(stretch.costs).for_each(|(sum, cost)| *sum += u64::from(cost));
             }

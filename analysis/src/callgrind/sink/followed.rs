@@ -74,7 +74,7 @@ impl Recorder {
         let space = self.spaces.get_mut(&p.space)?;
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
-        p.pull_stack(space, &mut catalogue, self.config.costs);
+        p.learn_space(space, &mut catalogue, self.config.costs);
         p.thread(tid, &self.config);
         // Taken out, so that the process can be asked about everything else meanwhile.
         let mut thread = p.threads.remove(&tid)?;
@@ -201,7 +201,7 @@ impl Recorder {
                 let n = t.counts(p.counters[hot.counter as usize].start, n);
                 let Some(here) = place(p, catalogue, id) else { continue };
                 t.calls.executed(catalogue, here, hot.counter, n, &p.costs[hot.counter as usize * width..][..width]);
-                t.blocks = t.blocks.wrapping_add(n);
+                t.blocks = t.blocks.wrapping_add(n.wrapping_mul(hot.ends.into()));
                 if let Kind::Within(kind) = hot.kind {
                     t.calls.jumped(catalogue, here, (hot.site, hot.target), kind, n);
                 }

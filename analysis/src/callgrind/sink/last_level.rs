@@ -161,7 +161,7 @@ impl Simulated {
     }
 
     /// Learns of more sites.
-    pub(super) fn pull_stack(&mut self, sites: &[Site]) {
+    pub(super) fn learn_sites(&mut self, sites: &[Site]) {
         let most = self.most;
         if self.shapes.is_some() {
             self.told.extend(sites.iter().map(|site| Told::new(site.kind, site.len)));

@@ -11,6 +11,8 @@ pub(super) struct Hot {
     pub(super) counter: u32,
     /// What that costs of the first event.
     pub(super) cost: u32,
+    /// How many basic blocks end with it.
+    pub(super) ends: u16,
     pub(super) kind: Kind,
     pub(super) site: SiteId,
     /// Where it leads, or how many words a record has that is of no interest.
@@ -40,4 +42,7 @@ pub(super) enum Kind {
 pub(super) struct Counter {
     /// Its first instruction.
     pub(super) start: u64,
+    /// How many basic blocks end when it is executed: those of its instructions that end one, so that the number hangs on what is
+    /// executed alone, and not on how that is cut into what is translated and told.
+    pub(super) ends: u16,
 }

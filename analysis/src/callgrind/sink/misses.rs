@@ -72,7 +72,7 @@ pub(super) fn told<'w>(
     operands: &'w [u32],
 ) -> Option<(&'w [u32], bool)> {
     if hot.counter != NOTHING {
-        t.blocks += 1;
+        t.blocks += u64::from(hot.ends);
         spend(t, hot.counter, costs);
     }
     if hot.kind == Kind::Block {

@@ -21,7 +21,7 @@ use super::super::dump_service::{DumpService, Found, Progress};
 use super::super::parts::Trigger;
 use super::Space;
 use super::by_object::ByObject;
-use super::cache_lines::Used;
+use super::cache_lines::{Told, Used};
 use super::framed::Codes;
 use super::functions::Followed;
 use super::last_level::Simulated;
@@ -62,7 +62,7 @@ pub(super) struct Process {
     pub(super) spawned: Vec<Pid>,
     /// The numbers of threads are the kernel's.
     pub(super) by_kernel: bool,
-    /// Blocks that were executed by threads that have ended.
+    /// Basic blocks that were executed by threads that have ended.
     pub(super) blocks: u64,
     /// How many had been executed when the last part was due for `--dump-every-bb`.
     pub(super) dumped: u64,
@@ -154,17 +154,18 @@ impl Process {
 
     /// Registers a counter of these instructions.
     pub(super) fn add_counter(&mut self, catalogue: &mut Catalogue, instructions: Instructions) -> u32 {
+        let ends = instructions.iter().filter(|i| i.ends_block).count();
         let counter = catalogue.counters.add(self.columns, instructions);
-        self.know_counter(catalogue, counter)
+        self.know_counter(catalogue, counter, ends as u16)
     }
 
     /// Registers a counter of what happens at an instruction, and costs this much.
     pub(super) fn add_counter_at(&mut self, catalogue: &mut Catalogue, addr: u64, costs: Vec<u64>) -> u32 {
         let counter = catalogue.counters.add_at(addr, costs);
-        self.know_counter(catalogue, counter)
+        self.know_counter(catalogue, counter, 0)
     }
 
-    fn know_counter(&mut self, catalogue: &Catalogue, counter: u32) -> u32 {
+    fn know_counter(&mut self, catalogue: &Catalogue, counter: u32, ends: u16) -> u32 {
         let at = self.costs.len();
         self.costs.resize(at + self.columns.stride, 0);
         let mut start = None;
@@ -172,12 +173,12 @@ impl Process {
             start.get_or_insert(addr);
             self.costs[at..].iter_mut().zip(costs).for_each(|(sum, cost)| *sum += cost);
         }
-        self.counters.push(Counter { start: start.unwrap_or(0) });
+        self.counters.push(Counter { start: start.unwrap_or(0), ends });
         counter
     }
 
     /// Learns what has been said of the space since the last time.
-    pub(super) fn pull_stack(&mut self, space: &Space, catalogue: &mut Catalogue, width: usize) {
+    pub(super) fn learn_space(&mut self, space: &Space, catalogue: &mut Catalogue, width: usize) {
         for mapped in space.since(self.version) {
             self.learn(space, mapped.known, catalogue, width);
             let mut replaced = false;
@@ -211,12 +212,18 @@ impl Process {
         }
         self.known_blocks = blocks;
         if let Some(simulated) = &mut self.simulated {
-            simulated.pull_stack(&space.sites[new_sites.clone()]);
+            simulated.learn_sites(&space.sites[new_sites.clone()]);
         }
         if let Some(used) = &mut self.used {
             let width = self.columns.stride;
             used.learn_blocks(&space.blocks[new_blocks.clone()], &self.counter_of_block[new_blocks]);
-            used.pull_stack(&space.sites[new_sites.clone()], &self.counter_of_block, &self.costs, width);
+            let of_block = |block: u32| {
+                let counter = self.counter_of_block[block as usize];
+                let row = &self.costs[counter as usize * width..][..width];
+                let costs = std::array::from_fn(|i| row.get(i).copied().unwrap_or(0) as u16);
+                Told { counter, ends: self.counters[counter as usize].ends, costs }
+            };
+            used.learn_sites(&space.sites[new_sites.clone()], of_block);
         }
         for site in &space.sites[new_sites] {
             let hot = self.understand(site, space, catalogue, width);
@@ -231,7 +238,7 @@ impl Process {
                 Kind::Jump(_) => StepKind::Jump,
                 Kind::Within(_) | Kind::Executions | Kind::Other => StepKind::Other,
             };
-            let Hot { counter, mut cost, site, target, .. } = hot;
+            let Hot { counter, mut cost, ends, site, target, .. } = hot;
             if self.columns.cycles.is_some() {
                 cost = counter;
             } else if self.simulated.is_some() {
@@ -241,13 +248,13 @@ impl Process {
                     None => kind = StepKind::Other,
                 }
             }
-            self.steps.push(Step { kind, counter, cost, site, target });
+            self.steps.push(Step { kind, ends, counter, cost, site, target });
         }
         self.known_sites = sites;
     }
 
     pub(super) fn understand(&mut self, site: &Site, space: &Space, catalogue: &mut Catalogue, width: usize) -> Hot {
-        let mut hot = Hot { counter: NOTHING, cost: 0, kind: Kind::Other, site: SiteId(0), target: 0 };
+        let mut hot = Hot { counter: NOTHING, cost: 0, ends: 0, kind: Kind::Other, site: SiteId(0), target: 0 };
         let addr = site.addr.0;
         match site.kind {
             SiteKind::Block { block } => {
@@ -298,6 +305,7 @@ impl Process {
             other => hot.target = other.words() as u64,
         }
         hot.cost = self.costs[hot.counter as usize * width] as u32;
+        hot.ends = self.counters[hot.counter as usize].ends;
         hot
     }
 
@@ -386,9 +394,9 @@ impl Process {
         dump_service.zeroed(pid, self.executed_blocks());
     }
 
-    /// How many blocks all threads have executed.
+    /// How many basic blocks all threads have executed to their ends.
     pub(super) fn executed_blocks(&self) -> u64 {
-        self.blocks + self.threads.values().map(|t| t.blocks).sum::<u64>()
+        self.threads.values().fold(self.blocks, |sum, t| sum.wrapping_add(t.blocks_ended()))
     }
 
     /// Does what functions ask for that thread `tid` has entered or left.
@@ -421,15 +429,15 @@ impl Process {
         }
         loop {
             if t.pause == u64::MAX {
-                let Thread { calls, now, blocks, .. } = &mut *t;
+                let Thread { calls, now, .. } = &mut *t;
                 let (rows, steps) = (&self.costs[..], &self.steps[..]);
                 let done = match self.columns {
-                    Columns { stride: 1, .. } => calls.fast_path(steps, rest, &mut now[0], blocks),
+                    Columns { stride: 1, .. } => calls.fast_path(steps, rest, &mut now[0]),
                     Columns { stride: 4, cycles: Some(_), .. } => {
-                        calls.fast_path_rows::<4>(rows, steps, rest, now, blocks, |_, _, _| None)
+                        calls.fast_path_rows::<4>(rows, steps, rest, now, |_, _, _| None)
                     }
                     Columns { stride: 8, cycles: Some(_), .. } => {
-                        calls.fast_path_rows::<8>(rows, steps, rest, now, blocks, |_, _, _| None)
+                        calls.fast_path_rows::<8>(rows, steps, rest, now, |_, _, _| None)
                     }
                     _ => 0,
                 };
@@ -448,7 +456,7 @@ impl Process {
                 if t.blocks >= t.pause {
                     return rest;
                 }
-                t.blocks += 1;
+                t.blocks += u64::from(hot.ends);
                 t.calls.block(hot.counter);
                 if width > 1 {
                     let costs = &self.costs[hot.counter as usize * width..][1..width];
@@ -589,7 +597,7 @@ impl Process {
             if let Some(by_object) = &mut self.by_object {
                 by_object.thread_ended(tid, &t.calls, std::mem::take(&mut t.missed));
             }
-            self.blocks += t.blocks;
+            self.blocks = self.blocks.wrapping_add(t.blocks_ended());
             self.ended.push((t.number, t.calls.take(&t.now)));
         }
     }

@@ -144,8 +144,9 @@ impl Process {
                         if t.blocks >= t.pause {
                             return rest;
                         }
-                        t.blocks += 1;
-                        spend(t, self.counter_of_block[block as usize], &self.costs);
+                        let counter = self.counter_of_block[block as usize];
+                        t.blocks += u64::from(self.counters[counter as usize].ends);
+                        spend(t, counter, &self.costs);
                     }
                     rest = after;
                     self.through(simulated, t, catalogue, space, record);
@@ -170,7 +171,7 @@ impl Process {
         let steps = std::mem::take(&mut self.steps);
         let miss =
             |number: u32, words: &[u32], now: &mut [u64; W]| self.miss_among(simulated, catalogue, number, words, now);
-        let done = t.calls.fast_path_wide(&places, &steps, words, &mut t.now, &mut t.blocks, miss);
+        let done = t.calls.fast_path_wide(&places, &steps, words, &mut t.now, miss);
         self.steps = steps;
         done
     }
@@ -188,7 +189,7 @@ impl Process {
         let mut rows = std::mem::take(&mut self.costs);
         let miss =
             |number: u32, words: &[u32], now: &mut [u64; W]| self.miss_among(simulated, catalogue, number, words, now);
-        let done = t.calls.fast_path_rows(&rows, &steps, words, &mut t.now, &mut t.blocks, miss);
+        let done = t.calls.fast_path_rows(&rows, &steps, words, &mut t.now, miss);
         self.steps = steps;
         rows.append(&mut self.costs);
         self.costs = rows;

@@ -25,7 +25,7 @@ pub(super) struct Thread {
     pub(super) counted: Option<u64>,
     /// How often that has been counted already, and then not been executed after all.
     pub(super) unmade: u64,
-    /// Blocks executed.
+    /// Basic blocks that have ended, but for those that the fast path of `calls` has dealt with.
     pub(super) blocks: u64,
     /// When so many have been, a part is due.
     pub(super) pause: u64,
@@ -80,6 +80,11 @@ impl Thread {
         if !followed || self.calls.collecting() {
             self.now[event] += n;
         }
+    }
+
+    /// How many basic blocks it has executed to their ends.
+    pub(super) fn blocks_ended(&self) -> u64 {
+        self.blocks.wrapping_add(self.calls.ended())
     }
 
     /// The calls of the state that the thread is in, and its totals.

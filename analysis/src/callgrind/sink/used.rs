@@ -105,7 +105,7 @@ impl Process {
                         if t.blocks >= t.pause {
                             return rest;
                         }
-                        t.blocks += 1;
+                        t.blocks += u64::from(self.counters[counter as usize].ends);
                         t.calls.block(counter);
                         let costs = &self.costs[counter as usize * self.columns.stride..][..used.columns];
                         t.now.iter_mut().zip(costs).for_each(|(now, cost)| *now += cost);

@@ -18,17 +18,7 @@ impl Used {
     }
 
     /// Learns of more sites.
-    pub(in super::super) fn pull_stack(
-        &mut self,
-        sites: &[Site],
-        counter_of_block: &[u32],
-        costs: &[u64],
-        width: usize,
-    ) {
-        let costs_of_block = |block: usize| {
-            let row = &costs[counter_of_block[block] as usize * width..][..width];
-            std::array::from_fn(|i| row.get(i).copied().unwrap_or(0) as u16)
-        };
+    pub(in super::super) fn learn_sites(&mut self, sites: &[Site], of_block: impl Fn(u32) -> Told) {
         for site in sites {
             let number = self.whats.len() as u32;
             let mut missed = Missed::Fetch;
@@ -39,9 +29,8 @@ impl Used {
             let mut member = Member { offset: 0, size };
             let what = match site.kind {
                 SiteKind::Stretch { instructions, bytes, groups, tells, .. } => {
-                    let counter = tells.map_or(NO_COUNTER, |block| counter_of_block[block as usize]);
-                    let costs = tells.map_or([0; 3], |block| costs_of_block(block as usize));
-                    self.add_stretch(site.addr.0, (instructions, bytes), groups.into(), counter, costs);
+                    let told = tells.map_or(Told { counter: NO_COUNTER, ends: 0, costs: [0; 3] }, &of_block);
+                    self.add_stretch(site.addr.0, (instructions, bytes), groups.into(), told);
                     What::Stretch(self.stretches.len() as u32 - 1)
                 }
                 SiteKind::Member { group, done, offset, size } => {
@@ -63,14 +52,11 @@ impl Used {
                     if self.kept { What::Line(missed) } else { What::Told }
                 }
                 SiteKind::CodeLine { block, second } => {
-                    let counter = block.map_or(NO_COUNTER, |block| counter_of_block[block as usize]);
+                    let counter = block.map_or(NO_COUNTER, |block| of_block(block).counter);
                     self.fetches.push(self.code.add_fetch(site.addr.0, site.len, counter, second));
                     What::Fetch(self.fetches.len() as u32 - 1)
                 }
-                SiteKind::Block { block } => What::Block(Told {
-                    counter: counter_of_block[block as usize],
-                    costs: costs_of_block(block as usize),
-                }),
+                SiteKind::Block { block } => What::Block(of_block(block)),
                 SiteKind::Fetch | SiteKind::Transfer { .. } | SiteKind::Jump { .. } | SiteKind::Executions { .. } => {
                     What::Told
                 }
@@ -91,8 +77,7 @@ impl Used {
         addr: u64,
         (instructions, bytes): (u16, u16),
         groups: u16,
-        counter: u32,
-        costs: [u16; 3],
+        Told { counter, ends, costs }: Told,
     ) {
         let bits = self.line_bits;
         let within = addr as u32 & ((1 << bits) - 1);
@@ -109,6 +94,7 @@ impl Used {
             first: self.groups.len() as u32,
             groups,
             counter,
+            ends,
             costs,
         });
         self.groups.resize(self.groups.len() + usize::from(groups), Group::default());
