@@ -19,8 +19,8 @@ use cg_sim::{Beyond, Geometries, LastLevel, Levels};
 use grind_trace::every::Told;
 use grind_trace::operands;
 use grind_trace::{
-    BYTES_USED, BYTES_WORDS, CONTEXT_SITE, Done, PAGE_MISSED, PAGE_WORDS, Sink, Site, SiteKind, SpaceId, Special,
-    Target, object_words,
+    BYTES_USED, BYTES_WORDS, CONTEXT_SITE, Done, LINE_BROUGHT, LineBrought, PAGE_MISSED, PAGE_WORDS, Sink, Site,
+    SiteKind, SpaceId, Special, Target, object_words,
 };
 use grind_types::addr::GuestAddr;
 use grind_types::fault;
@@ -28,6 +28,7 @@ use grind_types::own_memory;
 use grind_types::{Module, Pid, Query, Tid};
 
 use crate::counts::EventCounts;
+use grind_objects::distances::Bounded;
 use grind_objects::sharing::told::{self, Shared};
 use grind_objects::{self as objects, Images, Miss, Objects, Reader, distances, sharing};
 
@@ -181,6 +182,8 @@ struct Process {
     allocations: Option<Allocations>,
     /// What threads share.
     shared: Shared,
+    /// Bounds of the distances of what is missed, if they are asked for.
+    bounded: Option<Box<Bounded>>,
     /// What there is instead if every access is told.
     every: Option<Box<every::Every>>,
     /// What there is instead once a thread has left context 0. What was found before belongs to it.
@@ -229,7 +232,7 @@ pub struct Simulator {
     allocations: bool,
     /// Misses are told by object, and not only what allocators do.
     by_object: bool,
-    /// Every access is told, for this.
+    /// Every access is told, for this, or when lines that go were used last.
     distances: Option<distances::Wanted>,
     /// Lines that threads share are found.
     sharing: Option<sharing::Wanted>,
@@ -286,7 +289,8 @@ impl Simulator {
         self.allocations = true;
     }
 
-    /// Every access is told, and not only those that miss: finds stack distances, and simulates first levels, too.
+    /// Finds stack distances: every access is told, and not only those that miss, so first levels are simulated, too; or bounds, from
+    /// what is told of lines that go.
     pub fn find_distances(&mut self, wanted: Option<distances::Wanted>) {
         self.distances = wanted;
     }
@@ -298,7 +302,7 @@ impl Simulator {
     }
 
     fn hears_all(&self) -> bool {
-        self.distances.is_some() || self.sharing_of_every || self.tlbs_of_every
+        self.distances.is_some_and(|wanted| wanted.bounds.is_none()) || self.sharing_of_every || self.tlbs_of_every
     }
 
     /// Forked processes have nothing of what was found before they were created.
@@ -370,6 +374,7 @@ impl Sink for Simulator {
                 rare: HashMap::new(),
                 seen: HashSet::new(),
                 shared: Shared::new(sharing, most),
+                bounded: self.distances.and_then(Bounded::new).map(Box::new),
                 every: all.then(|| Box::new(every::Every::new(self.distances, self.geometries, self.tlbs))),
                 contexts: None,
             },
@@ -411,6 +416,7 @@ impl Sink for Simulator {
         }
         copy.every.iter_mut().for_each(|every| every.forked(tid, first));
         copy.shared.forked(tid, first);
+        copy.bounded.iter_mut().for_each(|bounded| bounded.forked(tid, first));
         if self.anew {
             copy.tallies.fill(Tally::default());
             copy.second.fill(0);
@@ -421,6 +427,7 @@ impl Sink for Simulator {
             copy.objects.iter_mut().for_each(|objects| objects.forget());
             copy.every.iter_mut().for_each(|every| every.forget());
             copy.shared.forget();
+            copy.bounded.iter_mut().for_each(|bounded| bounded.forget());
         }
         self.processes.insert(child, copy);
     }
@@ -432,6 +439,7 @@ impl Sink for Simulator {
         p.tallies.resize(sites.hot.len(), Tally::default());
         p.objects.iter_mut().for_each(|objects| objects.thread(tid));
         p.shared.runs(tid);
+        p.bounded.iter_mut().for_each(|bounded| bounded.runs(tid, sites.hot.len()));
         if p.every.is_some() {
             return every::records(p, sites, tid, words);
         }
@@ -479,6 +487,7 @@ impl Sink for Simulator {
             p.objects.iter_mut().for_each(|objects| objects.thread_ended(tid));
             p.every.iter_mut().for_each(|every| every.thread_ended(tid));
             p.shared.thread_ended(tid);
+            p.bounded.iter_mut().for_each(|bounded| bounded.thread_ended(tid));
             if let Some(contexts) = &mut p.contexts {
                 contexts.thread_ended(tid);
             }
@@ -500,7 +509,9 @@ impl Sink for Simulator {
         let Some(sites) = self.spaces.get(&p.space) else { return };
         let mut found = p.found(sites);
         found.objects = p.objects.filter(|_| self.by_object).map(|objects| objects.found()).unwrap_or_default();
-        found.distances = p.every.and_then(|every| every.found(&sites.all));
+        let site = |n: usize| sites.all.get(n).map(|site| objects::Site { module: site.module, addr: site.addr.0 });
+        let bounds = p.bounded.map(|bounded| bounded.found(site));
+        found.distances = bounds.or_else(|| p.every.and_then(|every| every.found(&sites.all)));
         found.sharing = p.shared.found(&sites.all);
         self.findings.put(pid, found);
     }
@@ -558,6 +569,10 @@ impl Process {
                 return Some(rest);
             }
             let Some(hot) = sites.hot.get(site as usize) else {
+                if site == LINE_BROUGHT {
+                    rest = self.bounded.as_mut()?.brought(rest)?;
+                    continue;
+                }
                 if site == PAGE_MISSED {
                     rest = self.page_missed(rest)?;
                     continue;
@@ -580,6 +595,9 @@ impl Process {
                 answer == Answer::Memory
             };
             let mut book = |addr, size: u16, missed| {
+                if let Some(bounded) = &mut self.bounded {
+                    bounded.missed(site, addr, size);
+                }
                 if let Some(objects) = self.objects.as_mut().filter(|_| self.by_object) {
                     missed_object(objects, sites, site, addr, size, missed);
                 }
@@ -663,6 +681,7 @@ fn look_ahead<'a>(tallies: &[Tally], asked: &impl Ask, sites: &Sites, records: &
     let Some((&site, operands)) = records.split_first() else { return records };
     let Some(hot) = sites.hot.get(site as usize) else {
         let words = match site {
+            LINE_BROUGHT => Some(LineBrought::WORDS),
             PAGE_MISSED => Some(PAGE_WORDS),
             BYTES_USED => Some(BYTES_WORDS),
             _ => object_words(site),

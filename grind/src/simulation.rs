@@ -22,6 +22,7 @@ use grind_objects::distances;
 use grind_objects::sharing::{Detail, Wanted};
 use grind_trace::{EveryAccess, FirstLevel, FirstTlb, FirstTlbs, TraceSettings};
 
+use crate::options::distances::Which;
 use crate::options::{Options, Tool};
 
 /// Bytes of a line where no caches are simulated.
@@ -90,6 +91,10 @@ pub enum Impossible {
     Streams,
     /// There is no sample of distances that nobody finds.
     Sample,
+    /// Nothing is missed whose distance could have bounds.
+    Bounds,
+    /// What has every access told leaves nothing to bound; the option that does.
+    BoundsOfEvery(&'static str),
     /// There are no lines that could be shared.
     Sharing,
     /// Bytes of lines of so many are not told apart.
@@ -131,6 +136,15 @@ impl fmt::Display for Impossible {
             ),
             Self::Streams => write!(f, "--streams=misses tells how data objects are walked over: add --objects=yes"),
             Self::Sample => write!(f, "--reuse-sample is of stack distances: add --reuse-dist=exact"),
+            Self::Bounds => write!(
+                f,
+                "--reuse-dist=bounds is of what misses simulated caches: add --cache-sim=yes (--reuse-dist=exact needs none)"
+            ),
+            Self::BoundsOfEvery(option) => write!(
+                f,
+                "--reuse-dist=bounds follows from misses of D1 alone, and {option} does not: leave one of them out, or use \
+                 --reuse-dist=exact"
+            ),
             Self::Sharing => write!(f, "--sharing is of lines of simulated caches: add --cache-sim=yes"),
             Self::SharedLines(line) => write!(
                 f,
@@ -169,7 +183,7 @@ impl Simulation {
         if options.streams && !options.objects {
             return Err(Impossible::Streams);
         }
-        simulation.find_distances(options, LINE)?;
+        simulation.find_distances(options, LINE, None)?;
         if !options.alloc_fns.is_empty() && !options.objects && !options.collect_alloc {
             return Err(Impossible::Allocators);
         }
@@ -182,6 +196,7 @@ impl Simulation {
         (simulation.allocations, simulation.alloc_depth) = (options.collect_alloc, options.alloc_depth);
         if !options.cache_sim {
             return match options.levels.option() {
+                _ if options.distances.which == Some(Which::Bounds) => Err(Impossible::Bounds),
                 _ if options.objects => Err(Impossible::Objects),
                 _ if options.sharing.is_some() => Err(Impossible::Sharing),
                 _ if options.tlbs.simulated => Err(Impossible::NoCaches("--tlb-sim")),
@@ -198,7 +213,9 @@ impl Simulation {
             return Err(Impossible::Lines { tool: options.tool, line, register });
         }
         let line = found.geometries.d1.line();
-        simulation.find_distances(options, line)?;
+        let d1 = found.geometries.d1;
+        simulation.find_distances(options, line, Some([d1.sets(), d1.assoc()]))?;
+        let exact = options.distances.which == Some(Which::Exact);
         if options.sharing.is_some() && line > sharing::MOST {
             return Err(Impossible::SharedLines(line));
         }
@@ -209,12 +226,16 @@ impl Simulation {
         // With a last level that is written back, writes reach it that hit the first one.
         let of_lines = options.sharing == Some(Detail::Lines) && simulation.tlbs.is_none();
         let d1 = level(found.geometries.d1, found.geometries.min_line());
-        simulation.bytes = of_lines && simulation.distances.is_none() && d1.keeps_bytes();
-        let told = simulation.distances.is_some() || simulation.sharing.is_some() && !simulation.bytes;
+        simulation.bytes = of_lines && !exact && d1.keeps_bytes();
+        let told = exact || simulation.sharing.is_some() && !simulation.bytes;
         // The program simulates TLBs by itself, if they are of shapes that it has room for.
         let alone = simulation.tlbs.is_some_and(|tlbs| simulated_alone(tlbs, &found.geometries).is_none());
         simulation.every = uses || callgrind.is_some_and(|c| c.simulate_wb) || told || alone;
         simulation.uses = uses;
+        let of_every = [(options.tlbs.simulated, "--tlb-sim"), (simulation.every, "--sharing, as it is told here,")];
+        if let Some((_, option)) = of_every.into_iter().find(|(is, _)| *is && simulation.bounds()) {
+            return Err(Impossible::BoundsOfEvery(option));
+        }
         let levels = options.levels.levels(options.caches, found.geometries.ll);
         levels.check().map_err(Impossible::Levels)?;
         let two_levels = callgrind.and_then(|c| {
@@ -241,15 +262,21 @@ impl Simulation {
         Ok(simulation)
     }
 
-    /// Finds the stack distances that are asked for, of lines of so many bytes.
-    fn find_distances(&mut self, options: &Options, line: u32) -> Result<(), Impossible> {
+    /// Finds the stack distances that are asked for, of lines of so many bytes, or of what misses a D1 of so many sets and ways.
+    fn find_distances(&mut self, options: &Options, line: u32, d1: Option<[u32; 2]>) -> Result<(), Impossible> {
         let wanted = options.distances;
-        if !wanted.exact && wanted.sample.is_some() {
+        if wanted.which != Some(Which::Exact) && wanted.sample.is_some() {
             return Err(Impossible::Sample);
         }
         let sample = Sample::new(wanted.sample.map_or(0, u32::trailing_zeros));
-        self.distances = wanted.exact.then_some(distances::Wanted { line, sample });
+        let bounds = d1.filter(|_| wanted.which == Some(Which::Bounds));
+        self.distances = wanted.which.map(|_| distances::Wanted { line, sample, bounds });
         Ok(())
+    }
+
+    /// Whether distances are bounds, from what is missed.
+    fn bounds(&self) -> bool {
+        self.distances.is_some_and(|wanted| wanted.bounds.is_some())
     }
 
     /// The events that it counts.
@@ -315,6 +342,7 @@ impl Simulation {
             alloc_depth: self.alloc_depth,
             lives: self.sharing.is_some(),
             bytes: self.bytes,
+            ages: self.bounds(),
         }
     }
 

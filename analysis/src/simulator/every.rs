@@ -116,7 +116,8 @@ impl Every {
                 found.entry(at).or_default().merge(&histogram);
             }
         }
-        Some(distances::Found { wanted, sites: found.into_iter().collect() })
+        let row = |(site, least)| distances::Row { site, least, most: None };
+        Some(distances::Found { wanted, sites: found.into_iter().map(row).collect() })
     }
 }
 

@@ -102,7 +102,10 @@ impl Runner<'_> {
         let found = self.findings.take(pid);
         let Profiles { all, named } = self.profiles_of_lines(report, &found);
         let asked = self.options.objects || found.distances.is_some() || found.sharing.is_some();
-        let objects = asked.then(|| self.objects(report, &found));
+        let mut objects = asked.then(|| self.objects(report, &found));
+        if let (Some(objects), Ok(profiles)) = (&mut objects, &all) {
+            Self::tell_hits(objects, &profiles[0]);
+        }
         if self.options.verbosity > 1 {
             for warning in self.symbolizer.warnings() {
                 self.log.say(pid, Voice::Detail, &warning);

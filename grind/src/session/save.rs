@@ -136,6 +136,18 @@ impl Runner<'_> {
         grind_objects::report::mem(report, objects, distances, sharing, &mut *self.symbolizer, &command, &desc)
     }
 
+    /// Bounds of distances are of what missed D1: tells how many accesses of a process hit it.
+    pub(super) fn tell_hits(objects: &mut Mem, profile: &Profile) {
+        let Some(head) = objects.head.reuse.as_mut().filter(|head| head.hits.is_some()) else { return };
+        let total = |name: &str| {
+            let at = profile.header.events.iter().position(|event| event == name);
+            at.and_then(|at| profile.total().get(at).copied()).unwrap_or(0)
+        };
+        let accesses = total("Dr").saturating_add(total("Dw"));
+        let hits = accesses.saturating_sub(total("D1mr")).saturating_sub(total("D1mw"));
+        head.hits = Some(u64::try_from(hits).unwrap_or(0));
+    }
+
     /// The data objects of the parts of a process's profile that have been written since the last time: each has its own.
     pub(super) fn parts_of_objects(&mut self, report: &ProcessReport<'_>) -> Vec<Mem> {
         let parts = self.calls.as_ref().map(|calls| calls.objects(report.pid)).unwrap_or_default();
