@@ -22,7 +22,7 @@ use crate::line_map::LineMap;
 /// So many misses begin a bucket.
 const PER_BUCKET: u32 = 32;
 /// Lines that neighbours may have together when they become one.
-const FULL: u32 = 32;
+const FULL: u64 = 32;
 /// Buckets that are never too many.
 const FEW: usize = 4096;
 /// The most lines that are known at a time.
@@ -48,31 +48,46 @@ pub struct Gone {
     pub time: u64,
 }
 
-/// How many lines there are by bucket: outside, and within.
+/// How many lines there are by bucket, and their sums: those outside in the lower half of each number, those within in the upper one, since
+/// both are always wanted.
 #[derive(Clone, Debug, Default)]
 struct Counts {
-    by_bucket: Vec<[u32; 2]>,
-    by_group: Vec<[u32; 2]>,
-    by_block: Vec<[u32; 2]>,
+    by_bucket: Vec<u64>,
+    by_group: Vec<u64>,
+    by_block: Vec<u64>,
+}
+
+/// One line of a kind.
+#[inline]
+fn one(kind: usize) -> u64 {
+    1 << (32 * kind)
+}
+
+/// A sum, by kind.
+#[inline]
+fn by_kind(sum: u64) -> [u64; 2] {
+    [sum & u64::from(u32::MAX), sum >> 32]
 }
 
 impl Counts {
-    fn push(&mut self, counts: [u32; 2]) {
+    fn push(&mut self, counts: u64) {
         let bucket = self.by_bucket.len();
-        self.by_bucket.push([0; 2]);
-        self.by_group.resize(bucket / GROUP + 1, [0; 2]);
-        self.by_block.resize(bucket / (GROUP * GROUP) + 1, [0; 2]);
-        for (kind, n) in counts.into_iter().enumerate() {
-            self.change(bucket as u32, kind, |count| *count += n);
-        }
+        self.by_bucket.push(0);
+        self.by_group.resize(bucket / GROUP + 1, 0);
+        self.by_block.resize(bucket / (GROUP * GROUP) + 1, 0);
+        self.add(bucket as u32, counts);
     }
 
+    /// Adds lines, or takes them away if it is their negated number.
     #[inline]
-    fn change(&mut self, bucket: u32, kind: usize, change: impl Fn(&mut u32)) {
+    fn add(&mut self, bucket: u32, counts: u64) {
         let bucket = bucket as usize;
-        change(&mut self.by_bucket[bucket][kind]);
-        change(&mut self.by_group[bucket / GROUP][kind]);
-        change(&mut self.by_block[bucket / (GROUP * GROUP)][kind]);
+        let all = [
+            &mut self.by_bucket[bucket],
+            &mut self.by_group[bucket / GROUP],
+            &mut self.by_block[bucket / (GROUP * GROUP)],
+        ];
+        all.into_iter().for_each(|sum| *sum = sum.wrapping_add(counts));
     }
 
     /// How many there are in later buckets.
@@ -82,14 +97,10 @@ impl Counts {
         let (group, block) = (bucket / GROUP, bucket / (GROUP * GROUP));
         let of_group = self.by_bucket.len().min((group + 1) * GROUP);
         let of_block = self.by_group.len().min((block + 1) * GROUP);
-        let all =
-            [&self.by_bucket[bucket + 1..of_group], &self.by_group[group + 1..of_block], &self.by_block[block + 1..]];
-        let mut sum = [0u32; 2];
-        for [outside, within] in all.into_iter().flatten() {
-            sum[OUTSIDE] += outside;
-            sum[WITHIN] += within;
-        }
-        sum.map(u64::from)
+        let buckets: u64 = self.by_bucket[bucket + 1..of_group].iter().sum();
+        let groups: u64 = self.by_group[group + 1..of_block].iter().sum();
+        let blocks: u64 = self.by_block[block + 1..].iter().sum();
+        by_kind(buckets + groups + blocks)
     }
 }
 
@@ -118,7 +129,7 @@ impl Bounds {
     #[must_use]
     pub fn new(sets: u32, ways: u32) -> Self {
         let mut counts = Counts::default();
-        counts.push([0; 2]);
+        counts.push(0);
         Self {
             begins: vec![0],
             counts,
@@ -149,12 +160,12 @@ impl Bounds {
         let known = std::mem::replace(self.lines.of(line), word(last, WITHIN));
         let bounds = self.since(known);
         if let Some((bucket, kind)) = place(known) {
-            self.counts.change(bucket, kind, |count| *count -= 1);
+            self.counts.add(bucket, one(kind).wrapping_neg());
             self.within -= (kind == WITHIN) as u64;
         } else {
             self.seen += 1;
         }
-        self.counts.change(last, WITHIN, |count| *count += 1);
+        self.counts.add(last, one(WITHIN));
         self.within += 1;
         if self.seen >= MOST {
             *self = Self::new(self.set_mask as u32 + 1, self.ways);
@@ -174,10 +185,17 @@ impl Bounds {
     fn since(&self, known: u32) -> Option<[u64; 2]> {
         let (bucket, kind) = place(known)?;
         let [outside, within] = self.counts.behind(bucket);
-        let beside = u64::from(self.counts.by_bucket[bucket as usize][OUTSIDE]);
+        let [beside, _] = by_kind(self.counts.by_bucket[bucket as usize]);
         let most = outside + beside + self.within + u64::from(self.untold > 0);
         // (It is among those beside it, or within.)
         Some([if kind == OUTSIDE { outside + within } else { 0 }, most - 1])
+    }
+
+    /// The address, in this process, of what is known of a line, if its page is known.
+    #[inline]
+    #[must_use]
+    pub fn address(&self, line: u64) -> Option<usize> {
+        self.lines.address(line)
     }
 
     /// A line leaves the cache.
@@ -187,7 +205,7 @@ impl Bounds {
         let known = std::mem::replace(self.lines.of(line), word(bucket, OUTSIDE));
         match place(known) {
             Some((before, kind)) => {
-                self.counts.change(before, kind, |count| *count -= 1);
+                self.counts.add(before, one(kind).wrapping_neg());
                 self.within -= (kind == WITHIN) as u64;
             }
             // Line 0, used without ever having been brought in.
@@ -196,7 +214,7 @@ impl Bounds {
                 self.untold = self.untold.saturating_sub(1);
             }
         }
-        self.counts.change(bucket, OUTSIDE, |count| *count += 1);
+        self.counts.add(bucket, one(OUTSIDE));
     }
 
     /// The bucket that a time is in.
@@ -220,23 +238,23 @@ impl Bounds {
             self.merge();
         }
         self.begins.push(now);
-        self.counts.push([0; 2]);
+        self.counts.push(0);
     }
 
     /// Neighbours with few lines become one.
     fn merge(&mut self) {
         let old = std::mem::take(&mut self.counts).by_bucket;
         let begins = std::mem::take(&mut self.begins);
-        let (mut numbers, mut sum) = (Vec::with_capacity(old.len()), [0u32; 2]);
+        let (mut numbers, mut sum) = (Vec::with_capacity(old.len()), 0);
         for (begin, counts) in begins.into_iter().zip(old) {
-            if self.begins.is_empty() || sum.iter().chain(&counts).sum::<u32>() > FULL {
+            if self.begins.is_empty() || by_kind(sum + counts).iter().sum::<u64>() > FULL {
                 if !self.begins.is_empty() {
                     self.counts.push(sum);
                 }
                 self.begins.push(begin);
-                sum = [0; 2];
+                sum = 0;
             }
-            sum.iter_mut().zip(counts).for_each(|(sum, n)| *sum += n);
+            sum += counts;
             numbers.push(self.begins.len() as u32 - 1);
         }
         self.counts.push(sum);

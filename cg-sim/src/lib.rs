@@ -5,7 +5,7 @@
 //! Every model here is fast; its slow and obvious twin is in the tests, which drive both with the same traces.
 //!
 //! - [`hierarchy`]: the usual simulation of misses; [`writeback`]: with a last level that is written back, and a prefetcher;
-//!   [`beyond`]: with a second level, other policies ([`policy`], [`cache`]), inclusion and prefetchers ([`prefetch`]);
+//!   [`beyond`]: with a second level, other policies ([`policy`], [`cache`]), inclusion and prefetchers ([`prefetch`]), and what that leaves open ([`included`]);
 //!   [`usage`]: how well lines are used, [`code_use`]: those of code; [`context`]: what one phase of a program reuses of another's;
 //! - [`distance`]: after how many other lines a line is used again, which depends on no cache; [`bounds`]: within which bounds that is
 //!   known from misses alone; [`sharing`]: which threads use
@@ -31,6 +31,7 @@ pub mod distance;
 pub mod geometry;
 pub mod hierarchy;
 pub mod host;
+pub mod included;
 mod large;
 mod line_map;
 pub mod lru;

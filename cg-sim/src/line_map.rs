@@ -42,6 +42,13 @@ impl LineMap {
         &mut self.words[self.pages[at].1 as usize][(line & 63) as usize]
     }
 
+    /// The address, in this process, of the word of a line whose page is known.
+    #[inline]
+    pub(crate) fn address(&self, line: u64) -> Option<usize> {
+        let (key, page) = self.pages[self.slot((line >> 6) + 1)];
+        (key != 0).then(|| std::ptr::from_ref(&self.words[page as usize][(line & 63) as usize]).addr())
+    }
+
     #[cold]
     fn add_page(&mut self, key: u64) -> usize {
         if (self.words.len() + 1) * 2 > self.pages.len() {

@@ -171,7 +171,7 @@ pub(crate) type Emit = Option<Box<dyn Fn(&mut Asm)>>;
 
 /// The miss paths: of accesses, of fetches, of the stack by frames, of second lines; and what tells of bytes. `frames`: frames are told.
 pub fn all(settings: &TraceSettings, frames: bool) -> [Emit; 5] {
-    let (uses, tlbs) = (settings.keeps_uses(), settings.tlbs);
+    let (uses, ways, tlbs) = (settings.keeps_uses(), settings.code_ways, settings.tlbs);
     let told = Told { bytes: settings.keeps_bytes(), ages: settings.tells_ages() };
     let second = settings.accesses.filter(|_| !uses && !told.ages && tlbs.is_none());
     if let (Some(tlbs), Some(data), Some(code)) = (tlbs, settings.accesses, settings.fetches) {
@@ -180,8 +180,8 @@ pub fn all(settings: &TraceSettings, frames: bool) -> [Emit; 5] {
             Buffer { shape: tlbs.code, cache: code, code: true },
         );
         return [
-            Some(boxed(move |c| emit_access_miss_path_with_pages(c, of_data))),
-            Some(boxed(move |c| fetch::emit_fetch_miss_path_with_pages(c, of_code))),
+            Some(boxed(move |c| emit_access_miss_path_with_pages(c, of_data, told))),
+            Some(boxed(move |c| fetch::emit_fetch_miss_path_with_pages(c, of_code, ways))),
             None,
             None,
             None,
@@ -189,7 +189,7 @@ pub fn all(settings: &TraceSettings, frames: bool) -> [Emit; 5] {
     }
     [
         settings.accesses.map(|cache| boxed(move |c| emit_access_miss_path(c, cache, uses, told, frames))),
-        settings.fetches.map(|cache| boxed(move |c| emit_fetch_miss_path(c, cache, uses, frames))),
+        settings.fetches.map(|cache| boxed(move |c| emit_fetch_miss_path(c, cache, uses, ways, frames))),
         frames.then(|| boxed(stack::emit_stack_miss_path)),
         second.map(|cache| boxed(move |c| emit_second_miss_path(c, cache, told, frames))),
         told.bytes.then(|| boxed(emit_bytes_path)),
@@ -254,10 +254,10 @@ pub(crate) fn emit_access_miss_path(c: &mut Asm, cache: FirstLevel, uses: bool, 
 }
 
 /// The same where TLBs are simulated, one access after the other.
-fn emit_access_miss_path_with_pages(c: &mut Asm, of: Buffer) {
+fn emit_access_miss_path_with_pages(c: &mut Asm, of: Buffer, told: Told) {
     c.store_gs(SlotWord::MissPathAddress.at(), RAX);
     save(c, ALL);
-    miss_path_of_each(c, of.cache, MISS_PATH_DESCRIPTION, Kept::Pages(of), false);
+    miss_path_of_each(c, of.cache, MISS_PATH_DESCRIPTION, Kept::Pages(of, told), false);
 }
 
 /// What is kept beside lines and their times.
@@ -267,8 +267,8 @@ enum Kept {
     Lines(Told),
     /// How lines are used.
     Uses,
-    /// Which pages they are of.
-    Pages(Buffer),
+    /// Which pages they are of, and what is told of lines.
+    Pages(Buffer, Told),
 }
 
 /// What is told of lines, beside misses.
@@ -524,7 +524,7 @@ fn record(c: &mut Asm, [address, place, free]: [Gpr; 3], what: Gpr, offset: i32)
 fn miss_path_of_each(c: &mut Asm, cache: FirstLevel, described: i32, kept: Kept, frames: bool) {
     let uses = matches!(kept, Kept::Uses);
     let (of_pages, of_line) = match kept {
-        Kept::Pages(of) => (Some(of), LINE_OF_PAGE),
+        Kept::Pages(of, told) => (Some(of), LINE_OF_PAGE.telling(told)),
         Kept::Lines(told) => (None, LINE.telling(told)),
         Kept::Uses => (None, LINE),
     };

@@ -544,7 +544,10 @@ fn what_goes_is_told_before_what_comes_takes_its_way() {
 
 #[test]
 fn a_fetch_is_on_miss_path_by_what_is_on_its_stack() {
-    check_routine("fetch_miss_path", |c| super::miss_path::emit_fetch_miss_path(c, SMALL, false, false));
+    check_routine("fetch_miss_path", |c| super::miss_path::emit_fetch_miss_path(c, SMALL, false, false, false));
+    check_routine("fetch_miss_path_with_ways", |c| {
+        super::miss_path::emit_fetch_miss_path(c, SMALL, false, true, false);
+    });
 }
 
 #[test]

@@ -10,6 +10,7 @@ use cg_format::show::commas;
 use cg_sim::beyond::{Clash, Inclusion};
 use cg_sim::distance::Sample;
 use cg_sim::host::{self, Unsupported};
+use cg_sim::included;
 use cg_sim::policy::Policy;
 use cg_sim::prefetch::Prefetch;
 use cg_sim::sharing;
@@ -47,6 +48,8 @@ pub struct Simulation {
     pub sharing: Option<Wanted>,
     /// The program itself keeps which bytes its threads use, for that.
     bytes: bool,
+    /// What a last level that includes first ones would take out of them is counted.
+    included: bool,
     /// Misses are told by data object.
     pub objects: bool,
     /// Calls of allocators are events.
@@ -229,15 +232,19 @@ impl Simulation {
         simulation.bytes = of_lines && !exact && d1.keeps_bytes();
         let told = exact || simulation.sharing.is_some() && !simulation.bytes;
         // The program simulates TLBs by itself, if they are of shapes that it has room for.
+        let levels = options.levels.levels(options.caches, found.geometries.ll);
+        simulation.included = options.tool == Tool::Cachegrind && levels.inclusion == Inclusion::Inclusive;
         let alone = simulation.tlbs.is_some_and(|tlbs| simulated_alone(tlbs, &found.geometries).is_none());
         simulation.every = uses || callgrind.is_some_and(|c| c.simulate_wb) || told || alone;
         simulation.uses = uses;
-        let of_every = [(options.tlbs.simulated, "--tlb-sim"), (simulation.every, "--sharing, as it is told here,")];
-        if let Some((_, option)) = of_every.into_iter().find(|(is, _)| *is && simulation.bounds()) {
+        if simulation.every && simulation.bounds() {
+            let option = if alone { "--tlb-sim, with TLBs of this shape," } else { "--sharing, as it is told here," };
             return Err(Impossible::BoundsOfEvery(option));
         }
-        let levels = options.levels.levels(options.caches, found.geometries.ll);
         levels.check().map_err(Impossible::Levels)?;
+        if levels.inclusion == Inclusion::Inclusive && levels.second.is_none() && !simulation.included {
+            return Err(Impossible::Levels(Clash::NoSecond(levels.inclusion)));
+        }
         let two_levels = callgrind.and_then(|c| {
             let models =
                 [(c.simulate_wb, "--simulate-wb"), (c.simulate_hwpref, "--simulate-hwpref"), (uses, "--cacheuse")];
@@ -342,7 +349,8 @@ impl Simulation {
             alloc_depth: self.alloc_depth,
             lives: self.sharing.is_some(),
             bytes: self.bytes,
-            ages: self.bounds(),
+            ages: missing.is_some() && (self.bounds() || self.included),
+            code_ways: missing.is_some() && self.included,
         }
     }
 
@@ -358,9 +366,14 @@ impl Simulation {
         let mut lines: Vec<String> = caches
             .map(|(name, cache, replaces)| line(&format!("{name} cache:"), format!("{cache}{}", policy(replaces))))
             .collect();
-        if let Some(Levels { inclusion, prefetch, .. }) = self.levels {
+        if let Some(Levels { inclusion, prefetch, second, .. }) = self.levels {
             if inclusion != Inclusion::None {
-                lines.push(line("Inclusion:", format!("LL is {inclusion} of L2")));
+                let of = match (self.included, second) {
+                    (true, None) => "I1 and D1",
+                    (true, Some(_)) => "L2, I1 and D1",
+                    (false, _) => "L2",
+                };
+                lines.push(line("Inclusion:", format!("LL is {inclusion} of {of}")));
             }
             if prefetch != Prefetch::None {
                 lines.push(line("Prefetcher:", prefetch.to_string()));
@@ -368,6 +381,15 @@ impl Simulation {
         }
         lines.extend(self.buffers().map(|(name, shape)| line(&format!("{name}:"), shape.to_string())));
         lines.into_iter().map(String::into_bytes).collect()
+    }
+
+    /// The `desc:` line, without that word, of what a last level would have taken out of first ones.
+    #[must_use]
+    pub fn included(counts: included::Counts) -> Vec<u8> {
+        let included::Counts { left, held } = counts;
+        let exact = if held == 0 { "so all counts are exact" } else { "which kept them: counts are near, not exact" };
+        let [held, left] = [held, left].map(|n| commas(n.into()));
+        format!("{:<18}I1 and D1 held {held} of {left} lines that LL gave up, {exact}", "Included:").into_bytes()
     }
 
     /// Lines of detail for the start of the log.

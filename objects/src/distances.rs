@@ -110,18 +110,25 @@ impl Bounded {
         self.running = Some((tid, self.threads.remove(&tid).unwrap_or_else(new)));
     }
 
-    /// A record of a line that is brought in. The words behind it.
+    /// A line is brought in.
     #[inline]
-    pub fn brought<'w>(&mut self, record: &'w [u32]) -> Option<&'w [u32]> {
-        let (LineBrought { line, gone, now }, rest) = LineBrought::read(record)?;
-        let Some((_, Thread { bounds, access })) = &mut self.running else { return Some(rest) };
+    pub fn brought(&mut self, LineBrought { line, gone, now }: LineBrought) {
+        let Some((_, Thread { bounds, access })) = &mut self.running else { return };
         let gone = gone.map(|[line, time]| Gone { line: line >> self.line_bits, time });
         access.lines += 1;
         match bounds.brought(line >> self.line_bits, gone, now) {
             Some([least, most]) => access.bounds = [access.bounds[0].max(least), access.bounds[1].max(most)],
             None => access.first = true,
         }
-        Some(rest)
+    }
+
+    /// The addresses, in this process, of what will be looked at for a record of a line that is brought in: of it, and of the one that goes.
+    #[inline]
+    #[must_use]
+    pub fn looks_at(&self, LineBrought { line, gone, .. }: LineBrought) -> [Option<usize>; 2] {
+        let Some((_, Thread { bounds, .. })) = &self.running else { return [None; 2] };
+        let at = |addr: u64| bounds.address(addr >> self.line_bits);
+        [at(line), gone.and_then(|[line, _]| at(line))]
     }
 
     /// The access that these lines were brought in for has missed.

@@ -420,6 +420,13 @@ pub const PAGE_WORDS: usize = 4;
 /// In place of a site's number: a line is brought into the thread's data cache, for the access whose miss is told next ([`LineBrought`]).
 pub const LINE_BROUGHT: u32 = u32::MAX - 17;
 
+/// In place of a site's number, in front of the miss of a fetch ([`TraceSettings::code_ways`]): a line is brought into the thread's code
+/// cache. Operand: [`CODE_WAY`] times its way, of all sets one behind the other, and 1 if it is the last line of the fetch.
+pub const CODE_BROUGHT: u32 = u32::MAX - 18;
+
+/// Words of a record of [`CODE_BROUGHT`].
+pub const CODE_BROUGHT_WORDS: usize = 2;
+
 /// In place of a site's number: an access of the thread uses bytes that it has not used in this way before, as far as is known. Operands:
 /// its site, and its address (two words).
 pub const BYTES_USED: u32 = u32::MAX - 15;

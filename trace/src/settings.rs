@@ -25,8 +25,10 @@ pub struct TraceSettings {
     /// forgot that last. Beside a data cache that [`FirstLevel::keeps_bytes`], without uses, TLBs and calls.
     pub bytes: bool,
     /// Which line goes for each that is brought into the data cache, and when it was used last: [`LineBrought`]. Beside that
-    /// cache, without uses, TLBs, contexts and calls.
+    /// cache, without uses and calls.
     pub ages: bool,
+    /// Which ways of the code cache lines are brought into: records of [`CODE_BROUGHT`]. Without uses and calls.
+    pub code_ways: bool,
     /// Branches that are mispredicted.
     pub branches: bool,
     /// Executed blocks and transfers of control.

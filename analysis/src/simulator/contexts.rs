@@ -8,15 +8,19 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cg_sim::beyond::{Answer, Request};
+use cg_sim::beyond::{Answer, Ask as _, Request};
 use cg_sim::context::{ContextBeyond, ContextLastLevel};
 use cg_sim::usage::Level;
 use grind_trace::operands;
-use grind_trace::{BYTES_USED, CONTEXT_SITE, CONTEXT_WORDS, LINE_LOADED, LINE_REUSED, LINE_WORDS, Site, SiteKind};
+use grind_trace::{
+    BYTES_USED, CODE_BROUGHT, CONTEXT_SITE, CONTEXT_WORDS, LINE_BROUGHT, LINE_LOADED, LINE_REUSED, LINE_WORDS, Site,
+    SiteKind,
+};
 use grind_types::Tid;
 
 use super::{
-    BeyondFirst, Finding, Found, HotKind, Process, Reuse, Sites, accesses, missed_object, misses, object_record,
+    BeyondFirst, Finding, Found, HotKind, Process, Reuse, Sites, accesses, brought, missed_object, misses,
+    object_record,
 };
 use crate::counts::EventCounts;
 
@@ -181,6 +185,11 @@ pub(super) fn records(p: &mut Process, sites: &Sites, tid: Tid, words: &[u32]) {
             continue;
         }
         began = false;
+        if site == LINE_BROUGHT || site == CODE_BROUGHT {
+            let Some(behind) = brought(&mut p.included, &mut None, rest) else { return };
+            rest = behind;
+            continue;
+        }
         let Contexts { books, last_level, threads, reuse, .. } = &mut **contexts;
         let Some(own) = threads.get_mut(&tid) else { return };
         let context = own.context;
@@ -235,6 +244,9 @@ pub(super) fn records(p: &mut Process, sites: &Sites, tid: Tid, words: &[u32]) {
             }
         };
         let data = !matches!(hot.kind, HotKind::Fetch);
+        if let Some(included) = p.included.as_mut().filter(|_| !data) {
+            included.fetched(hot.addr, hot.size);
+        }
         let request = Request { instruction: hot.addr, addr, size: size.into(), data };
         let mut old = 0;
         let missed = last_level.missed(request, context, &mut |_: Level, owner| {
@@ -242,6 +254,9 @@ pub(super) fn records(p: &mut Process, sites: &Sites, tid: Tid, words: &[u32]) {
             *reuse[1].entry((context, owner)).or_default() += 1;
         });
         let Some([missed_second, missed_ll]) = missed else { return };
+        if let (Some(included), Last::Deep(levels)) = (&mut p.included, &mut *last_level) {
+            levels.levels().each_left(|addresses| included.left(&addresses));
+        }
         if let Some(objects) = p.objects.as_mut().filter(|_| data && p.by_object) {
             missed_object(objects, sites, site, addr, size, missed_ll);
         }

@@ -194,7 +194,7 @@ fn go_through(
     asked: &mut impl Ask,
     words: &[u32],
 ) {
-    let Every { distances, tallies, line_bits, most, .. } = every;
+    let Every { distances, tallies, line_bits, most, threads, .. } = every;
     let mut rare = std::mem::take(&mut p.rare);
     let mut seen = Seen {
         sample: distances.map(|wanted| wanted.sample),
@@ -202,6 +202,7 @@ fn go_through(
         most: *most,
         tallies,
         thread,
+        others: threads,
         sites,
         asked,
         process: p,
@@ -240,6 +241,8 @@ struct Seen<'a, A> {
     most: u16,
     tallies: &'a mut Tallies,
     thread: &'a mut Thread,
+    /// All other threads.
+    others: &'a HashMap<Tid, Thread>,
     sites: &'a Sites,
     asked: &'a mut A,
     process: &'a mut Process,
@@ -293,6 +296,10 @@ impl<A: Ask> Seen<'_, A> {
         let (p, n) = (&mut *self.process, site as usize);
         let instruction = self.sites.hot[n].addr;
         let answer = self.asked.ask(Request { instruction, addr, size: size.into(), data });
+        if let Some(included) = &mut p.included {
+            let all = || std::iter::once(&*self.thread).chain(self.others.values()).filter_map(|of| of.first.as_ref());
+            self.asked.each_left(|addresses| included.counted(all().any(|first| first.holds(&addresses))));
+        }
         p.tallies[n].0[0] += 1;
         p.tallies[n].0[1] += u64::from(answer == Answer::Memory);
         if self.asked.second() {

@@ -576,8 +576,8 @@ pub static OPTIONS: &[Opt] = &[
         levels::INCLUSION,
         Role::Tool(levels::inclusion),
         "none",
-        "what LL holds of L2: all (inclusive; what leaves LL leaves L2, but not I1 and D1), only what has left it (exclusive), or \
-         whatever comes of it (none)",
+        "what LL holds of the levels above it: all (inclusive; what leaves LL leaves L2; I1 and D1 keep it, and the profile says how many of \
+         these lines they held), only what has left L2 (exclusive), or whatever comes of it (none)",
     ),
     opt(
         &["--prefetcher"],

@@ -25,6 +25,7 @@ use crate::contexts::{self, Named};
 use crate::invocation::Invocation;
 use crate::log::{Voice, command_line};
 use crate::options::Tool;
+use crate::simulation::Simulation;
 use crate::tree::Ended;
 
 impl Runner<'_> {
@@ -129,6 +130,7 @@ impl Runner<'_> {
     /// The data objects and distances of a process that has ended.
     pub(super) fn objects(&mut self, report: &ProcessReport<'_>, found: &Found) -> Mem {
         let mut desc = self.simulation.descriptions();
+        desc.extend(found.included.map(Simulation::included));
         desc.extend(self.broken.as_ref().map(|what| broken::description(what)));
         let command = self.processes.get(&report.pid).map(|p| dump::command(&p.args)).unwrap_or_default();
         let objects = self.options.objects.then_some(&found.objects);
