@@ -55,6 +55,8 @@ pub struct Found {
     pub findings: Vec<Finding>,
     /// How many lines of the first-level data caches each context found that another had brought in.
     pub reuse_d1: Reuse,
+    /// The same of second levels.
+    pub reuse_l2: Reuse,
     /// The same of the last level.
     pub reuse_ll: Reuse,
     /// What was missed by object, if that was asked for.

@@ -211,13 +211,17 @@ impl Ask for Beyond {
     }
 }
 
-/// What happens to a line of the last level, for whoever keeps something about lines.
+/// What happens to a line of the last level, or of the thread's second one, for whoever keeps something about lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// An access found it there.
     Hit(u64),
     /// It came from memory, for an access or before one.
     Loaded(u64),
+    /// An access found it in the second level.
+    SecondHit(u64),
+    /// It came there, for an access or before one.
+    SecondLoaded(u64),
 }
 
 /// What one thread has of its own.
@@ -288,6 +292,12 @@ impl Beyond {
         }
     }
 
+    /// The thread that accesses are of.
+    #[must_use]
+    pub fn running(&self) -> i32 {
+        self.cores[self.at].thread
+    }
+
     /// What the thread has of its own is gone.
     pub fn ended(&mut self, thread: i32) {
         self.cores.retain(|core| core.thread != thread);
@@ -335,6 +345,7 @@ impl Beyond {
                     let none = self.levels.inclusion == Inclusion::None;
                     let second = self.own_second();
                     let here = second.is_some_and(|second| if none { second.access(line) } else { second.touch(line) });
+                    seen(if here { Seen::SecondHit(line) } else { Seen::SecondLoaded(line) });
                     if !here {
                         let had = self.load(line, (line << line_bits) + u64::from(first), last - first + 1, seen);
                         answer = answer.max(if had { Answer::Last } else { Answer::Memory });
@@ -358,7 +369,7 @@ impl Beyond {
     /// Brings a line, by its number there, to the level that is prefetched into.
     fn prefetch(&mut self, line: u64, seen: &mut impl FnMut(Seen)) {
         let mut quietly = |what| {
-            if let Seen::Loaded(_) = what {
+            if let Seen::Loaded(_) | Seen::SecondLoaded(_) = what {
                 seen(what);
             }
         };
@@ -371,6 +382,7 @@ impl Beyond {
             Some(second) if second.has(line) => {}
             Some(second) => {
                 let line_bits = second.line_bits();
+                quietly(Seen::SecondLoaded(line));
                 if self.levels.inclusion == Inclusion::None
                     && let Some(second) = self.own_second()
                 {

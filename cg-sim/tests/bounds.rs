@@ -26,7 +26,7 @@ impl Cache {
         let sets = self.ways.len() as u64;
         let set = &mut self.ways[(line % sets) as usize];
         // (An empty way of another set does not hold line 0.)
-        if let Some(way) = set.iter_mut().find(|way| way[0] == line && (line != 0 || line % sets == 0)) {
+        if let Some(way) = set.iter_mut().find(|way| way[0] == line && (line != 0 || line.is_multiple_of(sets))) {
             way[1] = self.time;
             return Use::Hit;
         }
@@ -52,21 +52,21 @@ fn trace(kind: usize, n: u64) -> Vec<u64> {
             // In circles.
             1 => 5000 + step % 2500,
             // Few lines nearly always, others now and then.
-            2 if random(&mut state) % 6 > 0 => 1 << 20 | random(&mut state) % 40,
+            2 if !random(&mut state).is_multiple_of(6) => 1 << 20 | random(&mut state) % 40,
             2 => random(&mut state) % 20_000,
             // A transposition: by rows and by columns.
-            3 if step % 2 == 0 => 1 << 30 | step / 16 % 8000,
+            3 if step.is_multiple_of(2) => 1 << 30 | step / 16 % 8000,
             3 => 1 << 31 | (step / 2 % 300) * 40 + step / 600 % 40,
             // Loops over pieces of several sizes, one after the other.
             4 => (1 << 24) + (step / 40_000) * 700 + step % (100 + step / 40_000 * 400),
             // A list whose lines follow from one another, and a stack beside it.
-            5 if step % 3 == 0 => 1 << 40 | random(&mut state) % 9,
+            5 if step.is_multiple_of(3) => 1 << 40 | random(&mut state) % 9,
             5 => {
                 at = (at * 4_801 + 7) % 6007;
                 at
             }
             // Sets that are not used alike: every eighth line far more than the others.
-            _ if random(&mut state) % 4 > 0 => random(&mut state) % 900 * 8,
+            _ if !random(&mut state).is_multiple_of(4) => random(&mut state) % 900 * 8,
             _ => random(&mut state) % 9000,
         })
         .collect()
@@ -138,7 +138,7 @@ fn buckets_that_become_one_lose_nothing() {
     for n in 0..4 * lines {
         // In circles, with some left out.
         let line = 64 + n % lines;
-        if random(&mut state) % 8 == 0 {
+        if random(&mut state).is_multiple_of(8) {
             continue;
         }
         let exact = stack.touch(line);

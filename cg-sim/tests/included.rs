@@ -87,9 +87,9 @@ fn counted(shapes: [&str; 3], second: &str, prefetch: Prefetch, seed: u64) -> [C
         let at = (step / 500 % 2) as usize;
         beyond.run(at as i32);
         mirror.run(at as i32);
-        let data = random(&mut state) % 3 > 0;
+        let data = !random(&mut state).is_multiple_of(3);
         // (Line 0 is in first levels from the start.)
-        let end = if random(&mut state) % 4 > 0 { 3000 } else { 40_000 };
+        let end = if !random(&mut state).is_multiple_of(4) { 3000 } else { 40_000 };
         let addr = 4096 + random(&mut state) % end;
         let size = 1 + (random(&mut state) % 16) as u32;
         let Thread { data: d, code: i, data_ways, code_ways, model } = &mut threads[at];

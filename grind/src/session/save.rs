@@ -287,7 +287,10 @@ impl Runner<'_> {
         if events.contexts {
             self.user(pid, "");
             let d1 = contexts::reuse("D1", named, &found.reuse_d1);
-            let ll = contexts::reuse("LL", named, &found.reuse_ll);
+            let mut ll = contexts::reuse("LL", named, &found.reuse_ll);
+            if !found.reuse_l2.is_empty() {
+                ll = format!("{}\n{ll}", contexts::reuse("L2", named, &found.reuse_l2));
+            }
             let text = match (d1.as_str(), ll.as_str()) {
                 ("", "") => "No context found lines of another one's in the caches.".to_owned(),
                 _ => format!(
