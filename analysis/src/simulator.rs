@@ -13,16 +13,15 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cg_format::mem::streams::Access;
 use cg_sim::beyond::{Answer, Ask, Inclusion, Request};
 use cg_sim::included::{self, Included};
-use cg_sim::tlb::{Tlb, Tlbs};
+use cg_sim::tlb::{Behind, Tlbs};
 use cg_sim::{Beyond, Geometries, LastLevel, Levels};
 use grind_trace::every::Told;
 use grind_trace::operands;
 use grind_trace::{
-    BYTES_USED, BYTES_WORDS, CODE_BROUGHT, CODE_BROUGHT_WORDS, CODE_WAY, CONTEXT_SITE, Done, LINE_BROUGHT, LineBrought,
-    PAGE_MISSED, PAGE_WORDS, Sink, Site, SiteKind, SpaceId, Special, Target, object_words,
+    BYTES_USED, BYTES_WORDS, CODE_BROUGHT, CODE_BROUGHT_WORDS, CODE_WAY, CONTEXT_SITE, CachePort, LINE_BROUGHT,
+    LineBrought, PAGE_MISSED, PAGE_WORDS, Sink, Site, SiteKind, SpaceId, Special, object_words,
 };
 use grind_types::addr::GuestAddr;
 use grind_types::fault;
@@ -32,8 +31,8 @@ use grind_types::{Module, Pid, Query, Tid};
 use crate::counts::EventCounts;
 use grind_objects::distances::Bounded;
 use grind_objects::sharing::told::{self, Shared};
-use grind_objects::{self as objects, Images, Miss, Objects, Reader, distances, sharing};
-use pages::{Buffers, add_pages};
+use grind_objects::{self as objects, Images, Objects, Reader, distances, sharing};
+use pages::add_pages;
 
 /// What was found of one instruction: misses, mispredictions, and accesses that only the trace knows.
 #[derive(Clone, Copy, Debug)]
@@ -173,9 +172,9 @@ struct Process {
     /// By site: misses of first- and second-level TLBs, if there are any.
     pages: Vec<[u64; 2]>,
     /// What threads have of TLBs behind those that the program simulates by itself.
-    buffers: HashMap<Tid, Buffers>,
+    buffers: HashMap<Tid, Behind>,
     /// Those of the thread whose records are gone through.
-    running: Option<Buffers>,
+    running: Option<Behind>,
     tlbs: Option<Tlbs>,
     /// Of sites whose number of accesses is not known in advance.
     rare: HashMap<u32, EventCounts>,
@@ -451,8 +450,7 @@ impl Sink for Simulator {
         }
         p.running = p.tlbs.map(|tlbs| {
             p.pages.resize(sites.hot.len(), [0; 2]);
-            let new = || Buffers { second: tlbs.second.map(Tlb::new), missed: false };
-            p.buffers.remove(&tid).unwrap_or_else(new)
+            p.buffers.remove(&tid).unwrap_or_else(|| Behind::new(&tlbs))
         });
         let mut beyond = std::mem::take(&mut p.beyond);
         let rest = match &mut beyond {
@@ -600,7 +598,7 @@ impl Process {
                     bounded.missed(site, addr, size);
                 }
                 if let Some(objects) = self.objects.as_mut().filter(|_| self.by_object) {
-                    missed_object(objects, sites, site, addr, size, missed);
+                    objects.missed_at(&sites.images, &sites.all[site as usize], (addr, size), missed);
                 }
             };
             match hot.kind {
@@ -677,22 +675,6 @@ fn object_record<'w>(
     rest
 }
 
-/// Books a data miss, of the last level if that is so, on the object at `addr`.
-fn missed_object(objects: &mut Objects, sites: &Sites, number: u32, addr: u64, size: u16, last_level: bool) {
-    let site = &sites.all[number as usize];
-    let access = match site.kind {
-        SiteKind::Write(_) | SiteKind::Sized { done: Done::Write } | SiteKind::Member { done: Done::Write, .. } => {
-            Access::Write
-        }
-        SiteKind::Modify(_) | SiteKind::Member { done: Done::Modify, .. } => Access::Modify,
-        _ => Access::Read,
-    };
-    let at = objects::Site { module: site.module, addr: site.addr.0 };
-    // Cachegrind books a modification as a read.
-    let write = access == Access::Write;
-    objects.missed(&sites.images, Miss { addr, size: size.into(), site: at, access, write, last_level });
-}
-
 /// Asks for what the record at the start of `records` will need of the tables, which are mostly larger than the processor's
 /// caches. Returns the records behind it.
 #[inline(always)]
@@ -738,38 +720,13 @@ fn look_ahead<'a>(
     }
 }
 
-/// What a site's accesses are to caches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Port {
-    Fetch,
-    Read,
-    Write,
-}
-
-impl Port {
-    /// That of a site whose record tells an access.
-    fn of(kind: SiteKind) -> Option<Self> {
-        match kind {
-            SiteKind::Fetch | SiteKind::Stretch { .. } => Some(Self::Fetch),
-            SiteKind::Write(_) | SiteKind::Sized { done: Done::Write } | SiteKind::Member { done: Done::Write, .. } => {
-                Some(Self::Write)
-            }
-            // Cachegrind books a modification as a read.
-            SiteKind::Read(_) | SiteKind::Modify(_) | SiteKind::Sized { .. } | SiteKind::Member { .. } => {
-                Some(Self::Read)
-            }
-            _ => None,
-        }
-    }
-}
-
 /// So many misses (mispredictions) of a site that is not a rare one.
 fn misses(kind: SiteKind, [l1, l2, ll]: [u64; 3]) -> EventCounts {
     let mut c = EventCounts::default();
-    match (Port::of(kind), kind) {
-        (Some(Port::Fetch), _) => (c.i1mr, c.i2mr, c.ilmr) = (l1, l2, ll),
-        (Some(Port::Write), _) => (c.d1mw, c.d2mw, c.dlmw) = (l1, l2, ll),
-        (Some(Port::Read), _) => (c.d1mr, c.d2mr, c.dlmr) = (l1, l2, ll),
+    match (CachePort::of(kind), kind) {
+        (Some(CachePort::Fetch), _) => (c.i1mr, c.i2mr, c.ilmr) = (l1, l2, ll),
+        (Some(CachePort::Write), _) => (c.d1mw, c.d2mw, c.dlmw) = (l1, l2, ll),
+        (Some(CachePort::Read), _) => (c.d1mr, c.d2mr, c.dlmr) = (l1, l2, ll),
         (None, SiteKind::Conditional) => c.bcm = l1,
         (None, SiteKind::Indirect) => c.bim = l1,
         _ => {}
@@ -779,19 +736,6 @@ fn misses(kind: SiteKind, [l1, l2, ll]: [u64; 3]) -> EventCounts {
 
 /// Adds the accesses of an instruction that are not known in advance.
 fn accesses(kind: SiteKind, record: &[u32], specials: &[Special], counts: &mut EventCounts) {
-    match kind {
-        SiteKind::Special { index, .. } => {
-            for touch in specials.get(index as usize).map(|s| s.touches(record)).unwrap_or_default() {
-                *(if touch.done == Done::Write { &mut counts.dw } else { &mut counts.dr }) += 1;
-            }
-        }
-        SiteKind::Repeated { source, target, narrow, .. } => {
-            let mask = if narrow { u64::from(u32::MAX) } else { u64::MAX };
-            let count = |n: usize| operands::joined(record[n], record[n + 1]) & mask;
-            let iterations = count(1).wrapping_sub(count(7)) & mask;
-            counts.dr += iterations * (u64::from(source) + u64::from(target == Target::Read));
-            counts.dw += iterations * u64::from(target == Target::Write);
-        }
-        _ => {}
-    }
+    let [reads, writes] = kind.accesses(record, specials);
+    (counts.dr, counts.dw) = (counts.dr + reads, counts.dw + writes);
 }

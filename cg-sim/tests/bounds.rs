@@ -52,15 +52,15 @@ fn trace(kind: usize, n: u64) -> Vec<u64> {
             // In circles.
             1 => 5000 + step % 2500,
             // Few lines nearly always, others now and then.
-            2 if !random(&mut state).is_multiple_of(6) => 1 << 20 | random(&mut state) % 40,
+            2 if !random(&mut state).is_multiple_of(6) => (1 << 20) + random(&mut state) % 40,
             2 => random(&mut state) % 20_000,
             // A transposition: by rows and by columns.
-            3 if step.is_multiple_of(2) => 1 << 30 | step / 16 % 8000,
-            3 => 1 << 31 | (step / 2 % 300) * 40 + step / 600 % 40,
+            3 if step.is_multiple_of(2) => (1 << 30) + step / 16 % 8000,
+            3 => (1 << 31) + (step / 2 % 300) * 40 + step / 600 % 40,
             // Loops over pieces of several sizes, one after the other.
             4 => (1 << 24) + (step / 40_000) * 700 + step % (100 + step / 40_000 * 400),
             // A list whose lines follow from one another, and a stack beside it.
-            5 if step.is_multiple_of(3) => 1 << 40 | random(&mut state) % 9,
+            5 if step.is_multiple_of(3) => (1 << 40) + random(&mut state) % 9,
             5 => {
                 at = (at * 4_801 + 7) % 6007;
                 at

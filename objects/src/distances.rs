@@ -56,6 +56,59 @@ impl Found {
     }
 }
 
+/// How many bins lie beside one another, for those distances that most accesses have.
+const NEAR: usize = 7;
+
+/// Distances by the number of a site.
+#[derive(Clone, Debug, Default)]
+pub struct Tallies {
+    /// The first bins of each site, and the lines that are new.
+    near: Vec<[u64; NEAR + 1]>,
+    /// Those beyond.
+    far: Vec<Option<Box<Histogram>>>,
+}
+
+impl Tallies {
+    /// There are so many sites.
+    pub fn resize(&mut self, sites: usize) {
+        self.near.resize(sites, [0; NEAR + 1]);
+        self.far.resize(sites, None);
+    }
+
+    /// An access of a site, at this distance, or of a line that is new.
+    #[inline]
+    pub fn add(&mut self, site: u32, distance: Option<u64>) {
+        let near = &mut self.near[site as usize];
+        match distance {
+            None => near[NEAR] += 1,
+            Some(distance) if distance < 1 << (NEAR - 1) => near[distance::bin(distance)] += 1,
+            Some(_) => self.far[site as usize].get_or_insert_default().add(distance),
+        }
+    }
+
+    fn of(&self, site: usize) -> Histogram {
+        let mut all = self.far[site].as_deref().copied().unwrap_or_default();
+        let [near @ .., first] = &self.near[site];
+        all.bins[..NEAR].copy_from_slice(near);
+        all.first = *first;
+        all
+    }
+
+    /// By instruction, in no order; `site` is that of a number.
+    #[must_use]
+    pub fn found(&self, site: impl Fn(usize) -> Option<Site>) -> Vec<Row> {
+        let mut rows: HashMap<Site, Row> = HashMap::new();
+        for n in 0..self.near.len() {
+            let (least, Some(site)) = (self.of(n), site(n)) else { continue };
+            if least != Histogram::default() {
+                let new = || Row { site, least: Histogram::default(), most: None };
+                rows.entry(site).or_insert_with(new).least.merge(&least);
+            }
+        }
+        rows.into_values().collect()
+    }
+}
+
 /// What is known of the access whose miss is told next.
 #[derive(Clone, Copy, Debug, Default)]
 struct Access {

@@ -5,6 +5,7 @@
 //! Invariants: a thread's records arrive in program order; a record is never cut in two; a site is announced before a record
 //! names it; memory is bounded, because the guest waits when the sink is behind.
 
+mod accesses;
 pub mod every;
 pub mod follow;
 pub mod frames;
@@ -25,6 +26,7 @@ use grind_types::addr::GuestAddr;
 use grind_types::frames::FrameFunction;
 use grind_types::{Module, Pid, Query, StaticEvents, Tid};
 
+pub use crate::accesses::CachePort;
 use crate::follow::{Book, CallContext, Calls, Counts, Names, Outcome};
 pub use crate::settings::{CallTrace, EveryAccess, FirstLevel, FirstTlb, FirstTlbs, TraceSettings};
 pub use crate::transfer::Transfer;

@@ -17,10 +17,7 @@ use grind_trace::{
 };
 use grind_types::Tid;
 
-use super::{
-    BeyondFirst, Finding, Found, HotKind, Process, Reuse, Sites, accesses, brought, missed_object, misses,
-    object_record,
-};
+use super::{BeyondFirst, Finding, Found, HotKind, Process, Reuse, Sites, accesses, brought, misses, object_record};
 use crate::counts::EventCounts;
 
 /// One thread's part.
@@ -265,7 +262,7 @@ pub(super) fn records(p: &mut Process, sites: &Sites, tid: Tid, words: &[u32]) {
             levels.levels().each_left(|addresses| included.left(&addresses));
         }
         if let Some(objects) = p.objects.as_mut().filter(|_| data && p.by_object) {
-            missed_object(objects, sites, site, addr, size, missed_ll);
+            objects.missed_at(&sites.images, &sites.all[site as usize], (addr, size), missed_ll);
         }
         let mut counts = misses(kind, [1, missed_second.into(), missed_ll.into()]);
         [counts.oc_ll, counts.oc_l2] = old;

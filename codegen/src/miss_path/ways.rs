@@ -170,7 +170,8 @@ pub(super) fn replace(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr, fr
     }
     c.gs_index(0x8b, place, RDX, layout::DATA_WHERE as u32);
     if line.told.ages {
-        ages::record(c, line, place);
+        debug_assert!(!line.negated, "its address is recorded");
+        ages::record(c, line.reg, place, [LINE_TAG, LINE_TIME]);
     }
     c.op_reg(0x85, place, place);
     let field = c.jcc_away(NOT_SIGN);
