@@ -13,7 +13,7 @@ use crate::cycles::{self, Cycles};
 use cg_format::events::{self, Caches, Tlbs};
 
 /// How many events there are.
-pub const EVENTS: usize = 26;
+pub const EVENTS: usize = 27;
 
 /// The counts of one instruction. The names are those of the events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +42,7 @@ pub struct EventCounts {
     pub dt2mw: u64,
     pub it2mr: u64,
     pub oc_d1: u64,
+    pub oc_l2: u64,
     pub oc_ll: u64,
     pub alloc_count: u64,
     pub alloc_size: u64,
@@ -62,7 +63,7 @@ impl EventCounts {
 
     fn all(&mut self) -> [&mut u64; EVENTS] {
         let Self { ir, i1mr, i2mr, ilmr, dr, d1mr, d2mr, dlmr, dw, d1mw, d2mw, dlmw, bc, bcm, bi, bim, .. } = self;
-        let Self { dt1mr, dt1mw, it1mr, dt2mr, dt2mw, it2mr, oc_d1, oc_ll, alloc_count, alloc_size, .. } = self;
+        let Self { dt1mr, dt1mw, it1mr, dt2mr, dt2mw, it2mr, oc_d1, oc_l2, oc_ll, alloc_count, alloc_size, .. } = self;
         [
             ir,
             i1mr,
@@ -87,6 +88,7 @@ impl EventCounts {
             dt2mw,
             it2mr,
             oc_d1,
+            oc_l2,
             oc_ll,
             alloc_count,
             alloc_size,
@@ -114,8 +116,9 @@ impl Events {
     #[must_use]
     pub fn len(self) -> usize {
         let pairs = usize::from(self.contexts) + usize::from(self.allocations);
+        let second = usize::from(self.contexts && self.caches == Caches::Three);
         let branch = if self.branch { 4 } else { 0 };
-        1 + self.simulated() + branch + events::tlbs(self.tlbs).len() + 2 * pairs
+        1 + self.simulated() + branch + events::tlbs(self.tlbs).len() + 2 * pairs + second
     }
 
     fn simulated(self) -> usize {
@@ -148,8 +151,10 @@ impl Events {
             (self.branch, 12..16),
             (self.tlbs != Tlbs::None, 16..19),
             (self.tlbs == Tlbs::Two, 19..22),
-            (self.contexts, 22..24),
-            (self.allocations, 24..EVENTS),
+            (self.contexts, 22..23),
+            (self.contexts && three, 23..24),
+            (self.contexts, 24..25),
+            (self.allocations, 25..EVENTS),
         ];
         for (_, columns) in groups.into_iter().filter(|(wanted, _)| *wanted) {
             all[columns].iter().for_each(|&n| tell(n));
@@ -159,9 +164,10 @@ impl Events {
     /// Their names, in the order of a profile.
     #[must_use]
     pub fn names(self) -> Vec<&'static str> {
-        use cg_format::events::{ALLOC_COUNT, ALLOC_SIZE, OC_D1, OC_LL, cachegrind};
+        use cg_format::events::{ALLOC_COUNT, ALLOC_SIZE, OC_D1, OC_L2, OC_LL, cachegrind};
         let tlbs = events::tlbs(self.tlbs).iter().copied();
-        let contexts = [OC_D1, OC_LL].into_iter().filter(|_| self.contexts);
+        let three = self.caches == Caches::Three;
+        let contexts = [OC_D1, OC_L2, OC_LL].into_iter().filter(|of| self.contexts && (three || *of != OC_L2));
         let allocations = [ALLOC_COUNT, ALLOC_SIZE].into_iter().filter(|_| self.allocations);
         let all = cachegrind(self.caches, self.branch).into_iter().chain(tlbs).chain(contexts).chain(allocations);
         all.map(|e| e.name).collect()
@@ -348,6 +354,7 @@ mod tests {
             bi: 12,
             bim: 13,
             oc_d1: 14,
+            oc_l2: 27,
             oc_ll: 15,
             dt1mr: 21,
             dt1mw: 22,
@@ -394,6 +401,11 @@ mod tests {
         let names = "Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw DT1mr DT1mw IT1mr OcD1 OcLL allocCount allocSize";
         assert_eq!(table.events().names().join(" "), names);
         assert_eq!(sums(&table, 0), [1, 2, 3, 4, 5, 6, 7, 8, 9, 21, 22, 23, 14, 15, 19, 20]);
+        let three = Events { caches: Caches::Three, tlbs: Tlbs::None, ..events };
+        let mut table = CountTable::new(three, &none);
+        table.add(0, GuestAddr(0), &counts);
+        assert!(table.events().names().join(" ").ends_with(" DLmw OcD1 OcL2 OcLL allocCount allocSize"));
+        assert_eq!((three.len(), sums(&table, 0)[12..].to_vec()), (17, vec![14, 27, 15, 19, 20]));
         let mut table = CountTable::new(Events { tlbs: Tlbs::Two, ..Events::default() }, &none);
         table.add(0, GuestAddr(0), &counts);
         assert_eq!(table.events().names().join(" "), "Ir DT1mr DT1mw IT1mr DT2mr DT2mw IT2mr");

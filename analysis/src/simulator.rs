@@ -7,20 +7,21 @@
 
 mod contexts;
 mod every;
+mod pages;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cg_format::mem::streams::Access;
-use cg_sim::beyond::{Answer, Ask, Request};
-use cg_sim::tlb::{PAGE_BITS, Tlb, Tlbs};
+use cg_sim::beyond::{Answer, Ask, Inclusion, Request};
+use cg_sim::included::{self, Included};
+use cg_sim::tlb::{Behind, Tlbs};
 use cg_sim::{Beyond, Geometries, LastLevel, Levels};
 use grind_trace::every::Told;
 use grind_trace::operands;
 use grind_trace::{
-    BYTES_USED, BYTES_WORDS, CONTEXT_SITE, Done, PAGE_MISSED, PAGE_WORDS, Sink, Site, SiteKind, SpaceId, Special,
-    Target, object_words,
+    BYTES_USED, BYTES_WORDS, CODE_BROUGHT, CODE_BROUGHT_WORDS, CODE_WAY, CONTEXT_SITE, CachePort, LINE_BROUGHT,
+    LineBrought, PAGE_MISSED, PAGE_WORDS, Sink, Site, SiteKind, SpaceId, Special, object_words,
 };
 use grind_types::addr::GuestAddr;
 use grind_types::fault;
@@ -28,8 +29,10 @@ use grind_types::own_memory;
 use grind_types::{Module, Pid, Query, Tid};
 
 use crate::counts::EventCounts;
+use grind_objects::distances::Bounded;
 use grind_objects::sharing::told::{self, Shared};
-use grind_objects::{self as objects, Images, Miss, Objects, Reader, distances, sharing};
+use grind_objects::{self as objects, Images, Objects, Reader, distances, sharing};
+use pages::add_pages;
 
 /// What was found of one instruction: misses, mispredictions, and accesses that only the trace knows.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +54,8 @@ pub struct Found {
     pub findings: Vec<Finding>,
     /// How many lines of the first-level data caches each context found that another had brought in.
     pub reuse_d1: Reuse,
+    /// The same of second levels.
+    pub reuse_l2: Reuse,
     /// The same of the last level.
     pub reuse_ll: Reuse,
     /// What was missed by object, if that was asked for.
@@ -59,6 +64,8 @@ pub struct Found {
     pub distances: Option<distances::Found>,
     /// Lines that threads shared, if that was asked for.
     pub sharing: Option<sharing::Found>,
+    /// What the last level would have taken out of first levels, if it includes them.
+    pub included: Option<included::Counts>,
 }
 
 /// What was found of processes that have ended, by process.
@@ -165,9 +172,9 @@ struct Process {
     /// By site: misses of first- and second-level TLBs, if there are any.
     pages: Vec<[u64; 2]>,
     /// What threads have of TLBs behind those that the program simulates by itself.
-    buffers: HashMap<Tid, Buffers>,
+    buffers: HashMap<Tid, Behind>,
     /// Those of the thread whose records are gone through.
-    running: Option<Buffers>,
+    running: Option<Behind>,
     tlbs: Option<Tlbs>,
     /// Of sites whose number of accesses is not known in advance.
     rare: HashMap<u32, EventCounts>,
@@ -181,28 +188,14 @@ struct Process {
     allocations: Option<Allocations>,
     /// What threads share.
     shared: Shared,
+    /// Bounds of the distances of what is missed, if they are asked for.
+    bounded: Option<Box<Bounded>>,
+    /// What the last level would take out of first levels, if it includes them.
+    included: Option<Box<Included>>,
     /// What there is instead if every access is told.
     every: Option<Box<every::Every>>,
     /// What there is instead once a thread has left context 0. What was found before belongs to it.
     contexts: Option<Box<contexts::Contexts>>,
-}
-
-/// What a thread has of TLBs behind those that the program simulates by itself.
-#[derive(Clone, Debug)]
-struct Buffers {
-    second: Option<Tlb>,
-    /// The access whose pages are being told has missed the second level.
-    missed: bool,
-}
-
-impl Buffers {
-    /// A page has missed a first level; `again`: after another one of the same access. How often more the access misses each level than
-    /// was told of it.
-    fn missed(&mut self, page: u64, again: bool) -> [u64; 2] {
-        let before = again && self.missed;
-        self.missed = before | self.second.as_mut().is_some_and(|second| second.misses(page));
-        [u64::from(!again), u64::from(self.missed && !before)]
-    }
 }
 
 /// How many lines of one cache each context found that another one had brought in: reuses by (finder, owner).
@@ -229,7 +222,7 @@ pub struct Simulator {
     allocations: bool,
     /// Misses are told by object, and not only what allocators do.
     by_object: bool,
-    /// Every access is told, for this.
+    /// Every access is told, for this, or when lines that go were used last.
     distances: Option<distances::Wanted>,
     /// Lines that threads share are found.
     sharing: Option<sharing::Wanted>,
@@ -286,7 +279,8 @@ impl Simulator {
         self.allocations = true;
     }
 
-    /// Every access is told, and not only those that miss: finds stack distances, and simulates first levels, too.
+    /// Finds stack distances: every access is told, and not only those that miss, so first levels are simulated, too; or bounds, from
+    /// what is told of lines that go.
     pub fn find_distances(&mut self, wanted: Option<distances::Wanted>) {
         self.distances = wanted;
     }
@@ -298,7 +292,7 @@ impl Simulator {
     }
 
     fn hears_all(&self) -> bool {
-        self.distances.is_some() || self.sharing_of_every || self.tlbs_of_every
+        self.distances.is_some_and(|wanted| wanted.bounds.is_none()) || self.sharing_of_every || self.tlbs_of_every
     }
 
     /// Forked processes have nothing of what was found before they were created.
@@ -336,9 +330,14 @@ impl Sink for Simulator {
     }
 
     fn image(&mut self, pid: Pid, space: SpaceId) {
+        let includes = self.levels.is_some_and(|levels| levels.inclusion == Inclusion::Inclusive);
         let beyond = match (&self.geometries, &self.levels) {
             (None, _) => BeyondFirst::Nothing,
-            (Some(_), Some(levels)) => BeyondFirst::Deep(Box::new(Beyond::new(levels))),
+            (Some(_), Some(levels)) => {
+                let mut beyond = Box::new(Beyond::new(levels));
+                beyond.tell_left();
+                BeyondFirst::Deep(beyond)
+            }
             (Some(geometries), None) => BeyondFirst::Plain(LastLevel::new(geometries)),
         };
         match &beyond {
@@ -370,6 +369,8 @@ impl Sink for Simulator {
                 rare: HashMap::new(),
                 seen: HashSet::new(),
                 shared: Shared::new(sharing, most),
+                bounded: self.distances.and_then(Bounded::new).map(Box::new),
+                included: self.geometries.filter(|_| includes).map(|g| Box::new(Included::new(g.d1, g.i1))),
                 every: all.then(|| Box::new(every::Every::new(self.distances, self.geometries, self.tlbs))),
                 contexts: None,
             },
@@ -411,6 +412,8 @@ impl Sink for Simulator {
         }
         copy.every.iter_mut().for_each(|every| every.forked(tid, first));
         copy.shared.forked(tid, first);
+        copy.bounded.iter_mut().for_each(|bounded| bounded.forked(tid, first));
+        copy.included.iter_mut().for_each(|included| included.forked(tid.0, first.0));
         if self.anew {
             copy.tallies.fill(Tally::default());
             copy.second.fill(0);
@@ -421,6 +424,8 @@ impl Sink for Simulator {
             copy.objects.iter_mut().for_each(|objects| objects.forget());
             copy.every.iter_mut().for_each(|every| every.forget());
             copy.shared.forget();
+            copy.bounded.iter_mut().for_each(|bounded| bounded.forget());
+            copy.included.iter_mut().for_each(|included| included.forget());
         }
         self.processes.insert(child, copy);
     }
@@ -432,6 +437,8 @@ impl Sink for Simulator {
         p.tallies.resize(sites.hot.len(), Tally::default());
         p.objects.iter_mut().for_each(|objects| objects.thread(tid));
         p.shared.runs(tid);
+        p.bounded.iter_mut().for_each(|bounded| bounded.runs(tid, sites.hot.len()));
+        p.included.iter_mut().for_each(|included| included.run(tid.0));
         if p.every.is_some() {
             return every::records(p, sites, tid, words);
         }
@@ -443,8 +450,7 @@ impl Sink for Simulator {
         }
         p.running = p.tlbs.map(|tlbs| {
             p.pages.resize(sites.hot.len(), [0; 2]);
-            let new = || Buffers { second: tlbs.second.map(Tlb::new), missed: false };
-            p.buffers.remove(&tid).unwrap_or_else(new)
+            p.buffers.remove(&tid).unwrap_or_else(|| Behind::new(&tlbs))
         });
         let mut beyond = std::mem::take(&mut p.beyond);
         let rest = match &mut beyond {
@@ -479,6 +485,8 @@ impl Sink for Simulator {
             p.objects.iter_mut().for_each(|objects| objects.thread_ended(tid));
             p.every.iter_mut().for_each(|every| every.thread_ended(tid));
             p.shared.thread_ended(tid);
+            p.bounded.iter_mut().for_each(|bounded| bounded.thread_ended(tid));
+            p.included.iter_mut().for_each(|included| included.ended(tid.0));
             if let Some(contexts) = &mut p.contexts {
                 contexts.thread_ended(tid);
             }
@@ -500,7 +508,9 @@ impl Sink for Simulator {
         let Some(sites) = self.spaces.get(&p.space) else { return };
         let mut found = p.found(sites);
         found.objects = p.objects.filter(|_| self.by_object).map(|objects| objects.found()).unwrap_or_default();
-        found.distances = p.every.and_then(|every| every.found(&sites.all));
+        let site = |n: usize| sites.all.get(n).map(|site| objects::Site { module: site.module, addr: site.addr.0 });
+        let bounds = p.bounded.map(|bounded| bounded.found(site));
+        found.distances = bounds.or_else(|| p.every.and_then(|every| every.found(&sites.all)));
         found.sharing = p.shared.found(&sites.all);
         self.findings.put(pid, found);
     }
@@ -531,33 +541,31 @@ impl Process {
             let counts = EventCounts { alloc_count, alloc_size, ..EventCounts::default() };
             found.push(Finding { module: site.module as usize, addr, context, counts });
         }
-        let mut found = Found { findings: found, ..Found::default() };
+        let included = p.included.as_ref().map(|included| included.counts());
+        let mut found = Found { findings: found, included, ..Found::default() };
         if let Some(contexts) = p.contexts.clone() {
             contexts.add_to(&sites.all, &mut found);
         }
         found
     }
 
-    /// A record of a page that a first-level TLB did not have. The words behind it.
-    fn page_missed<'w>(&mut self, record: &'w [u32]) -> Option<&'w [u32]> {
-        let (record, rest) = record.split_at_checked(PAGE_WORDS)?;
-        let line = operands::joined(record[2], record[3]);
-        let missed = self.running.as_mut()?.missed(line >> PAGE_BITS, line & 1 != 0);
-        let sums = self.pages.get_mut(record[1] as usize)?;
-        sums.iter_mut().zip(missed).for_each(|(sum, n)| *sum += n);
-        Some(rest)
-    }
-
     /// Goes through what a thread has recorded. Returns what is left where contexts begin.
     fn go_through<'w>(&mut self, sites: &Sites, asked: &mut impl Ask, words: &'w [u32]) -> Option<&'w [u32]> {
         let mut rest = words;
-        let mut ahead = (0..AHEAD).fold(words, |ahead, _| look_ahead(&self.tallies, asked, sites, ahead));
+        // Of misses as many, where each comes behind its lines.
+        let records = if self.bounded.is_some() { 2 * AHEAD } else { AHEAD };
+        let mut ahead =
+            (0..records).fold(words, |ahead, _| look_ahead(&self.tallies, &self.bounded, asked, sites, ahead));
         while let Some((&site, operands)) = rest.split_first() {
-            ahead = look_ahead(&self.tallies, asked, sites, ahead);
+            ahead = look_ahead(&self.tallies, &self.bounded, asked, sites, ahead);
             if site == CONTEXT_SITE {
                 return Some(rest);
             }
             let Some(hot) = sites.hot.get(site as usize) else {
+                if site == LINE_BROUGHT || site == CODE_BROUGHT {
+                    rest = brought(&mut self.included, &mut self.bounded, rest)?;
+                    continue;
+                }
                 if site == PAGE_MISSED {
                     rest = self.page_missed(rest)?;
                     continue;
@@ -577,11 +585,20 @@ impl Process {
                 if asked.second() {
                     self.second[site as usize] += u64::from(answer != Answer::Second);
                 }
+                if let Some(included) = &mut self.included {
+                    if !data {
+                        included.fetched(hot.addr, hot.size);
+                    }
+                    asked.each_left(|addresses| included.left(&addresses));
+                }
                 answer == Answer::Memory
             };
             let mut book = |addr, size: u16, missed| {
+                if let Some(bounded) = &mut self.bounded {
+                    bounded.missed(site, addr, size);
+                }
                 if let Some(objects) = self.objects.as_mut().filter(|_| self.by_object) {
-                    missed_object(objects, sites, site, addr, size, missed);
+                    objects.missed_at(&sites.images, &sites.all[site as usize], (addr, size), missed);
                 }
             };
             match hot.kind {
@@ -624,6 +641,24 @@ impl Process {
     }
 }
 
+/// A record of a line that a first-level cache brings in. The words behind it.
+#[inline]
+fn brought<'w>(
+    included: &mut Option<Box<Included>>,
+    bounded: &mut Option<Box<Bounded>>,
+    record: &'w [u32],
+) -> Option<&'w [u32]> {
+    if record.first() == Some(&CODE_BROUGHT) {
+        let ([_, way], rest) = record.split_first_chunk::<CODE_BROUGHT_WORDS>()?;
+        included.iter_mut().for_each(|included| included.code((way / CODE_WAY) as usize, way & 1 != 0));
+        return Some(rest);
+    }
+    let (brought, rest) = LineBrought::read(record)?;
+    included.iter_mut().for_each(|included| included.data(brought.line, brought.gone.map(|[line, _]| line)));
+    bounded.iter_mut().for_each(|bounded| bounded.brought(brought));
+    Some(rest)
+}
+
 /// A record that is none of a site, in a context. The words behind it, if it is one of objects.
 fn object_record<'w>(
     objects: &mut Option<Box<Objects>>,
@@ -640,29 +675,26 @@ fn object_record<'w>(
     rest
 }
 
-/// Books a data miss, of the last level if that is so, on the object at `addr`.
-fn missed_object(objects: &mut Objects, sites: &Sites, number: u32, addr: u64, size: u16, last_level: bool) {
-    let site = &sites.all[number as usize];
-    let access = match site.kind {
-        SiteKind::Write(_) | SiteKind::Sized { done: Done::Write } | SiteKind::Member { done: Done::Write, .. } => {
-            Access::Write
-        }
-        SiteKind::Modify(_) | SiteKind::Member { done: Done::Modify, .. } => Access::Modify,
-        _ => Access::Read,
-    };
-    let at = objects::Site { module: site.module, addr: site.addr.0 };
-    // Cachegrind books a modification as a read.
-    let write = access == Access::Write;
-    objects.missed(&sites.images, Miss { addr, size: size.into(), site: at, access, write, last_level });
-}
-
 /// Asks for what the record at the start of `records` will need of the tables, which are mostly larger than the processor's
 /// caches. Returns the records behind it.
 #[inline(always)]
-fn look_ahead<'a>(tallies: &[Tally], asked: &impl Ask, sites: &Sites, records: &'a [u32]) -> &'a [u32] {
+fn look_ahead<'a>(
+    tallies: &[Tally],
+    bounded: &Option<Box<Bounded>>,
+    asked: &impl Ask,
+    sites: &Sites,
+    records: &'a [u32],
+) -> &'a [u32] {
     let Some((&site, operands)) = records.split_first() else { return records };
     let Some(hot) = sites.hot.get(site as usize) else {
+        if let (LINE_BROUGHT, Some(bounded)) = (site, bounded) {
+            let Some((brought, rest)) = LineBrought::read(records) else { return &[] };
+            bounded.looks_at(brought).into_iter().flatten().for_each(own_memory::prefetch);
+            return rest;
+        }
         let words = match site {
+            LINE_BROUGHT => Some(LineBrought::WORDS),
+            CODE_BROUGHT => Some(CODE_BROUGHT_WORDS),
             PAGE_MISSED => Some(PAGE_WORDS),
             BYTES_USED => Some(BYTES_WORDS),
             _ => object_words(site),
@@ -688,38 +720,13 @@ fn look_ahead<'a>(tallies: &[Tally], asked: &impl Ask, sites: &Sites, records: &
     }
 }
 
-/// What a site's accesses are to caches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Port {
-    Fetch,
-    Read,
-    Write,
-}
-
-impl Port {
-    /// That of a site whose record tells an access.
-    fn of(kind: SiteKind) -> Option<Self> {
-        match kind {
-            SiteKind::Fetch | SiteKind::Stretch { .. } => Some(Self::Fetch),
-            SiteKind::Write(_) | SiteKind::Sized { done: Done::Write } | SiteKind::Member { done: Done::Write, .. } => {
-                Some(Self::Write)
-            }
-            // Cachegrind books a modification as a read.
-            SiteKind::Read(_) | SiteKind::Modify(_) | SiteKind::Sized { .. } | SiteKind::Member { .. } => {
-                Some(Self::Read)
-            }
-            _ => None,
-        }
-    }
-}
-
 /// So many misses (mispredictions) of a site that is not a rare one.
 fn misses(kind: SiteKind, [l1, l2, ll]: [u64; 3]) -> EventCounts {
     let mut c = EventCounts::default();
-    match (Port::of(kind), kind) {
-        (Some(Port::Fetch), _) => (c.i1mr, c.i2mr, c.ilmr) = (l1, l2, ll),
-        (Some(Port::Write), _) => (c.d1mw, c.d2mw, c.dlmw) = (l1, l2, ll),
-        (Some(Port::Read), _) => (c.d1mr, c.d2mr, c.dlmr) = (l1, l2, ll),
+    match (CachePort::of(kind), kind) {
+        (Some(CachePort::Fetch), _) => (c.i1mr, c.i2mr, c.ilmr) = (l1, l2, ll),
+        (Some(CachePort::Write), _) => (c.d1mw, c.d2mw, c.dlmw) = (l1, l2, ll),
+        (Some(CachePort::Read), _) => (c.d1mr, c.d2mr, c.dlmr) = (l1, l2, ll),
         (None, SiteKind::Conditional) => c.bcm = l1,
         (None, SiteKind::Indirect) => c.bim = l1,
         _ => {}
@@ -727,31 +734,8 @@ fn misses(kind: SiteKind, [l1, l2, ll]: [u64; 3]) -> EventCounts {
     c
 }
 
-/// Adds so many misses of first- and second-level TLBs of a site.
-fn add_pages(kind: SiteKind, pages: [u64; 2], c: &mut EventCounts) {
-    match Port::of(kind) {
-        Some(Port::Fetch) => [c.it1mr, c.it2mr] = pages,
-        Some(Port::Write) => [c.dt1mw, c.dt2mw] = pages,
-        Some(Port::Read) => [c.dt1mr, c.dt2mr] = pages,
-        None => {}
-    }
-}
-
 /// Adds the accesses of an instruction that are not known in advance.
 fn accesses(kind: SiteKind, record: &[u32], specials: &[Special], counts: &mut EventCounts) {
-    match kind {
-        SiteKind::Special { index, .. } => {
-            for touch in specials.get(index as usize).map(|s| s.touches(record)).unwrap_or_default() {
-                *(if touch.done == Done::Write { &mut counts.dw } else { &mut counts.dr }) += 1;
-            }
-        }
-        SiteKind::Repeated { source, target, narrow, .. } => {
-            let mask = if narrow { u64::from(u32::MAX) } else { u64::MAX };
-            let count = |n: usize| operands::joined(record[n], record[n + 1]) & mask;
-            let iterations = count(1).wrapping_sub(count(7)) & mask;
-            counts.dr += iterations * (u64::from(source) + u64::from(target == Target::Read));
-            counts.dw += iterations * u64::from(target == Target::Write);
-        }
-        _ => {}
-    }
+    let [reads, writes] = kind.accesses(record, specials);
+    (counts.dr, counts.dw) = (counts.dr + reads, counts.dw + writes);
 }

@@ -86,6 +86,8 @@ events! {
     GE = "Ge", "global bus events (locked instructions)";
     /// Old lines hit in the first level.
     OC_D1 = "OcD1", "first-level data cache hits on lines of before the last change of context";
+    /// Old lines hit in the second level.
+    OC_L2 = "OcL2", "second-level cache hits on lines of before the last change of context";
     /// Old lines hit in the last level.
     OC_LL = "OcLL", "last-level cache hits on lines of before the last change of context";
     /// Calls of memory allocation.

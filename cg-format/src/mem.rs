@@ -562,7 +562,7 @@ impl Lines<'_> {
         let mut sum: u64 = 0;
         while rows.len() < of.count {
             let Some(row) = self.next::<Reuse>()? else { break };
-            if let Some(problem) = row.problem() {
+            if let Some(problem) = row.problem(of.hits.is_some()) {
                 return Err(self.wrong(problem));
             }
             sum = sum.checked_add(row.accesses()).ok_or_else(|| self.wrong("counts are too large"))?;

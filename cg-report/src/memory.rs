@@ -33,6 +33,10 @@ pub(crate) fn read(file: &OsStr, renamed: Option<&Substitution>, redact: bool) -
         let hint = why.hint(&name, "; this is the profile of the objects, which is a profile to make a report of");
         anyhow!("--mem: {name}: {why}{hint}")
     })?;
+    if mem.head.reuse.as_ref().is_some_and(|head| head.hits.is_some()) {
+        // The page would show bounds as distances.
+        (mem.head.reuse, mem.reuse) = (None, Vec::new());
+    }
     if let Some(renamed) = renamed {
         for file in files(&mut mem) {
             *file = String::from_utf8_lossy(&renamed.apply(file.as_bytes())?).into_owned();

@@ -4,13 +4,15 @@
 //! It is asked for what missed a first-level cache, in the order of each thread. An access to several lines asks the first
 //! of these levels for all of them, even if the first-level cache had one; the last level behind a second one is only asked
 //! for those that this did not have. Whatever is asked for is loaded into every level that it came by. First-level caches are
-//! not known here, so nothing is ever taken out of them.
+//! not known here, so nothing is ever taken out of them: a last level that includes others tells which lines it gives up
+//! ([`Beyond::each_left`]), if that is wanted.
 //!
 //! Invariants: with [`Inclusion::Inclusive`] every line of a second level is in the last one; with [`Inclusion::Exclusive`]
 //! a line that a thread's second level got from the last one is not there any more, and a line that leaves a second level comes
 //! to the last one, used or filled. A prefetch does to the levels what an access does, but it is told to nobody as one.
 
 use std::fmt;
+use std::ops::Range;
 
 use crate::cache::Cache;
 use crate::geometry::Geometry;
@@ -25,7 +27,7 @@ pub enum Inclusion {
     /// Whatever comes of it: levels do not invalidate each other's lines.
     #[default]
     None,
-    /// All: a line that leaves the last level leaves second levels, too.
+    /// All, and first levels, too: a line that leaves the last level leaves second levels.
     Inclusive,
     /// Only what second levels do not need any more: it is filled with the lines that leave them.
     Exclusive,
@@ -64,7 +66,7 @@ pub struct Levels {
 /// Levels that make no sense together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clash {
-    /// Inclusion of, or exclusion from, a second level that is not there.
+    /// Exclusion from a second level that is not there; or inclusion of one, where nobody counts what first levels would lose.
     NoSecond(Inclusion),
     /// The same with lines of different sizes, in bytes: of the second and of the last level.
     Lines(Inclusion, [u32; 2]),
@@ -113,6 +115,9 @@ impl Levels {
         if inclusion == Inclusion::None {
             return Ok(());
         }
+        if self.second.is_none() && inclusion == Inclusion::Inclusive {
+            return Ok(());
+        }
         let (second, last) = (self.second.ok_or(Clash::NoSecond(inclusion))?.0, self.last.0);
         if second.line() != last.line() {
             return Err(Clash::Lines(inclusion, [second.line(), last.line()]));
@@ -157,6 +162,9 @@ pub trait Ask {
     fn ask(&mut self, request: Request) -> Answer;
     /// The addresses, in this process, of what a request for `addr` looks at first.
     fn looks_at(&self, addr: u64) -> [Option<usize>; 2];
+    /// Tells which lines an inclusive last level has given up since this was asked last, by their addresses.
+    #[inline(always)]
+    fn each_left(&mut self, _: impl FnMut(Range<u64>)) {}
 }
 
 impl Ask for LastLevel {
@@ -193,15 +201,27 @@ impl Ask for Beyond {
         let at = |cache: &Cache| cache.address(addr >> cache.line_bits());
         [self.cores[self.at].second.as_ref().map(at), Some(at(&self.last))]
     }
+
+    #[inline]
+    fn each_left(&mut self, mut tell: impl FnMut(Range<u64>)) {
+        let bits = self.last.line_bits();
+        for line in self.left.drain(..) {
+            tell(line << bits..(line << bits).wrapping_add(1 << bits));
+        }
+    }
 }
 
-/// What happens to a line of the last level, for whoever keeps something about lines.
+/// What happens to a line of the last level, or of the thread's second one, for whoever keeps something about lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// An access found it there.
     Hit(u64),
     /// It came from memory, for an access or before one.
     Loaded(u64),
+    /// An access found it in the second level.
+    SecondHit(u64),
+    /// It came there, for an access or before one.
+    SecondLoaded(u64),
 }
 
 /// What one thread has of its own.
@@ -220,6 +240,9 @@ pub struct Beyond {
     /// Which of them is asked.
     at: usize,
     last: Cache,
+    /// Lines that the last level has given up, if somebody wants to know.
+    left: Vec<u64>,
+    tells_left: bool,
 }
 
 impl Beyond {
@@ -227,9 +250,30 @@ impl Beyond {
     #[must_use]
     pub fn new(levels: &Levels) -> Self {
         let (shape, policy) = levels.last;
-        let mut new = Self { levels: *levels, cores: Vec::new(), at: 0, last: Cache::new(shape, policy) };
+        let last = Cache::new(shape, policy);
+        let mut new = Self { levels: *levels, cores: Vec::new(), at: 0, last, left: Vec::new(), tells_left: false };
         new.cores.push(new.core(0));
         new
+    }
+
+    /// Keeps which lines an inclusive last level gives up, for [`Ask::each_left`], which has to be asked after each access.
+    pub fn tell_left(&mut self) {
+        self.tells_left = self.levels.inclusion == Inclusion::Inclusive;
+    }
+
+    /// The last level, which does not have a line, gets it. Others lose the one that goes, if it includes them.
+    #[inline]
+    fn fill_last(&mut self, line: u64) {
+        if let Some(gone) = self.last.fill(line)
+            && self.levels.inclusion == Inclusion::Inclusive
+        {
+            self.cores.iter_mut().filter_map(|core| core.second.as_mut()).for_each(|second| {
+                second.remove(gone);
+            });
+            if self.tells_left {
+                self.left.push(gone);
+            }
+        }
     }
 
     fn core(&self, thread: i32) -> Core {
@@ -246,6 +290,12 @@ impl Beyond {
                 self.cores.push(self.core(thread));
             }
         }
+    }
+
+    /// The thread that accesses are of.
+    #[must_use]
+    pub fn running(&self) -> i32 {
+        self.cores[self.at].thread
     }
 
     /// What the thread has of its own is gone.
@@ -269,7 +319,7 @@ impl Beyond {
 
     /// The addresses, in this process, of most of what requests look at.
     #[must_use]
-    pub fn addresses(&self) -> std::ops::Range<usize> {
+    pub fn addresses(&self) -> Range<usize> {
         self.last.addresses()
     }
 
@@ -295,6 +345,7 @@ impl Beyond {
                     let none = self.levels.inclusion == Inclusion::None;
                     let second = self.own_second();
                     let here = second.is_some_and(|second| if none { second.access(line) } else { second.touch(line) });
+                    seen(if here { Seen::SecondHit(line) } else { Seen::SecondLoaded(line) });
                     if !here {
                         let had = self.load(line, (line << line_bits) + u64::from(first), last - first + 1, seen);
                         answer = answer.max(if had { Answer::Last } else { Answer::Memory });
@@ -318,19 +369,20 @@ impl Beyond {
     /// Brings a line, by its number there, to the level that is prefetched into.
     fn prefetch(&mut self, line: u64, seen: &mut impl FnMut(Seen)) {
         let mut quietly = |what| {
-            if let Seen::Loaded(_) = what {
+            if let Seen::Loaded(_) | Seen::SecondLoaded(_) = what {
                 seen(what);
             }
         };
         match &self.cores[self.at].second {
             None if self.last.has(line) => {}
             None => {
-                self.last.fill(line);
+                self.fill_last(line);
                 quietly(Seen::Loaded(line));
             }
             Some(second) if second.has(line) => {}
             Some(second) => {
                 let line_bits = second.line_bits();
+                quietly(Seen::SecondLoaded(line));
                 if self.levels.inclusion == Inclusion::None
                     && let Some(second) = self.own_second()
                 {
@@ -350,10 +402,8 @@ impl Beyond {
             Inclusion::None => return self.ask_last(addr, size, seen),
             Inclusion::Inclusive => {
                 let had = self.last.touch(line);
-                if !had && let Some(gone) = self.last.fill(line) {
-                    self.cores.iter_mut().filter_map(|core| core.second.as_mut()).for_each(|second| {
-                        second.remove(gone);
-                    });
+                if !had {
+                    self.fill_last(line);
                 }
                 had
             }
@@ -373,9 +423,13 @@ impl Beyond {
     #[inline]
     fn ask_last(&mut self, addr: u64, size: u32, seen: &mut impl FnMut(Seen)) -> bool {
         let mut had = true;
-        let last = &mut self.last;
-        SlotLru::each_line(last.line_bits(), addr, size, |line, _, _| {
-            if last.access(line) {
+        let inclusive = self.levels.inclusion == Inclusion::Inclusive;
+        SlotLru::each_line(self.last.line_bits(), addr, size, |line, _, _| {
+            let here = if inclusive { self.last.touch(line) } else { self.last.access(line) };
+            if inclusive && !here {
+                self.fill_last(line);
+            }
+            if here {
                 seen(Seen::Hit(line));
             } else {
                 had = false;

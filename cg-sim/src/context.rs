@@ -100,46 +100,91 @@ impl ContextLastLevel {
     }
 }
 
-/// The levels beyond the first of one process, with contexts: those of its last level's lines.
+/// Who has brought lines in, of a cache that knows that of none.
+#[derive(Clone, Debug, Default)]
+struct Marks {
+    /// By line: of those that came since there are contexts.
+    lines: HashMap<u64, Mark>,
+    epoch: u64,
+}
+
+impl Marks {
+    /// A context brings a line in.
+    fn loaded(&mut self, line: u64, owner: u32) {
+        self.lines.insert(line, Mark { epoch: self.epoch, owner });
+    }
+
+    /// A line is found: by whom it was brought in, if it is old.
+    fn hit(&mut self, line: u64) -> Option<u32> {
+        let mark = self.lines.entry(line).or_default();
+        let old = std::mem::replace(&mut mark.epoch, self.epoch) != self.epoch;
+        old.then_some(mark.owner)
+    }
+}
+
+/// Where an old line is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OldIn {
+    /// In the thread's second level.
+    Second,
+    /// In the last level.
+    Last,
+}
+
+/// The levels beyond the first of one process, with contexts: those of its last level's lines, which the changes of all threads make old, and of
+/// second levels, of which each has its thread's.
 #[derive(Clone, Debug)]
 pub struct ContextBeyond {
     levels: Beyond,
-    /// By line: of those that came from memory since there are contexts.
-    marks: HashMap<u64, Mark>,
-    epoch: u64,
+    last: Marks,
+    /// By thread.
+    second: HashMap<i32, Marks>,
 }
 
 impl ContextBeyond {
     /// With what `levels` hold: all of it is of context 0, and not old before the next change.
     #[must_use]
     pub fn of(levels: Beyond) -> Self {
-        Self { levels, marks: HashMap::new(), epoch: 0 }
+        Self { levels, last: Marks::default(), second: HashMap::new() }
     }
 
-    /// The levels themselves.
+    /// The levels themselves. (Ends and forks of threads are told to [`ContextBeyond::ended`] and [`ContextBeyond::forked`].)
     pub fn levels(&mut self) -> &mut Beyond {
         &mut self.levels
     }
 
-    /// A thread of the process changes its context: all lines are old.
+    /// As [`Beyond::ended`].
+    pub fn ended(&mut self, thread: i32) {
+        self.levels.ended(thread);
+        self.second.remove(&thread);
+    }
+
+    /// As [`Beyond::forked`].
+    pub fn forked(&mut self, thread: i32, child: i32) {
+        self.levels.forked(thread, child);
+        let own = self.second.remove(&thread);
+        self.second = own.map(|own| (child, own)).into_iter().collect();
+    }
+
+    /// A thread of the process changes its context: all lines of the last level are old.
     pub fn change(&mut self) {
-        self.epoch += 1;
+        self.last.epoch += 1;
+    }
+
+    /// This thread does: so are those of its second level.
+    pub fn change_own(&mut self, thread: i32) {
+        self.second.entry(thread).or_default().epoch += 1;
     }
 
     /// An access in `context` that is known to have missed its first level. As [`ContextLevel1::access`].
-    pub fn access(&mut self, request: Request, context: u32, reused: &mut impl FnMut(Level, u32)) -> Answer {
-        let Self { levels, marks, epoch } = self;
+    pub fn access(&mut self, request: Request, context: u32, reused: &mut impl FnMut(OldIn, u32)) -> Answer {
+        let Self { levels, last, second } = self;
+        let own = second.entry(levels.running()).or_default();
         levels.observed(request, &mut |seen| match seen {
-            Seen::Loaded(line) => {
-                marks.insert(line, Mark { epoch: *epoch, owner: context });
-            }
-            Seen::Hit(line) => {
-                let mark = marks.entry(line).or_default();
-                if mark.epoch != *epoch {
-                    mark.epoch = *epoch;
-                    reused(Level::LastLevel, mark.owner);
-                }
-            }
+            Seen::Loaded(line) => last.loaded(line, context),
+            Seen::SecondLoaded(line) => own.loaded(line, context),
+            Seen::Hit(line) => last.hit(line).into_iter().for_each(|owner| reused(OldIn::Last, owner)),
+            Seen::SecondHit(line) => own.hit(line).into_iter().for_each(|owner| reused(OldIn::Second, owner)),
         })
     }
 }

@@ -10,6 +10,8 @@
 //! addresses shifted by their size, so none is `u64::MAX`. There is room for 2^29 lines; beyond those, all is forgotten. The slow
 //! and obvious twin is in the tests.
 
+use crate::line_map::LineMap;
+
 /// How many lines the array has.
 const FRONT: usize = 16;
 
@@ -166,9 +168,7 @@ impl LruStack {
     }
 }
 
-/// A line that was never used.
-const UNSEEN: u32 = 0;
-/// One that is in the array.
+/// A line that is in the array; 0: one that was never used.
 const IN_FRONT: u32 = 1;
 /// What is added to the times of all others.
 const FIRST_TIME: u32 = 2;
@@ -176,9 +176,8 @@ const FIRST_TIME: u32 = 2;
 /// The lines behind the array.
 #[derive(Clone, Debug)]
 struct Rest {
-    /// By page of 64 lines, below a hash: the page's number and one more, and its index in `times`; 0 where there is none.
-    pages: Vec<(u64, u32)>,
-    times: Vec<[u32; 64]>,
+    /// By line: 0 if it was never used, [`IN_FRONT`], or its time.
+    times: LineMap,
     /// By time: whether a line has it.
     words: Vec<u64>,
     /// How many bits are set, by word, by group of words, and by block of groups.
@@ -196,8 +195,7 @@ struct Rest {
 impl Rest {
     fn new() -> Self {
         let mut rest = Self {
-            pages: vec![(0, 0); 64],
-            times: Vec::new(),
+            times: LineMap::new(),
             words: Vec::new(),
             by_word: Vec::new(),
             by_group: Vec::new(),
@@ -210,47 +208,9 @@ impl Rest {
         rest
     }
 
-    /// Where the page of this key is, or would be.
-    #[inline]
-    fn slot(&self, key: u64) -> usize {
-        let bits = self.pages.len().trailing_zeros();
-        let mut at = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - bits)) as usize;
-        while self.pages[at].0 != key && self.pages[at].0 != 0 {
-            at = (at + 1) & (self.pages.len() - 1);
-        }
-        at
-    }
-
-    /// What is known of a line.
-    #[inline]
-    fn time(&mut self, line: u64) -> &mut u32 {
-        let key = (line >> 6) + 1;
-        let mut at = self.slot(key);
-        if self.pages[at].0 == 0 {
-            at = self.add_page(key);
-        }
-        &mut self.times[self.pages[at].1 as usize][(line & 63) as usize]
-    }
-
-    #[cold]
-    fn add_page(&mut self, key: u64) -> usize {
-        if (self.times.len() + 1) * 2 > self.pages.len() {
-            let larger = vec![(0, 0); self.pages.len() * 2];
-            let old = std::mem::replace(&mut self.pages, larger);
-            for page in old.into_iter().filter(|page| page.0 != 0) {
-                let at = self.slot(page.0);
-                self.pages[at] = page;
-            }
-        }
-        let at = self.slot(key);
-        self.pages[at] = (key, self.times.len() as u32);
-        self.times.push([UNSEEN; 64]);
-        at
-    }
-
     /// Takes a line out, which is put into the array. Returns how many lines are younger, if it was there.
     fn take(&mut self, line: u64) -> Option<u64> {
-        let known = std::mem::replace(self.time(line), IN_FRONT);
+        let known = std::mem::replace(self.times.of(line), IN_FRONT);
         let Some(time) = known.checked_sub(FIRST_TIME) else {
             self.lines += 1;
             return None;
@@ -291,7 +251,7 @@ impl Rest {
             self.renumber();
         }
         let time = self.now;
-        *self.time(line) = time as u32 + FIRST_TIME;
+        *self.times.of(line) = time as u32 + FIRST_TIME;
         let word = time / WORD_TIMES;
         self.words[word] |= 1 << (time % WORD_TIMES);
         self.by_word[word] += 1;
@@ -310,7 +270,7 @@ impl Rest {
             before.push(sum);
             sum += word.count_ones();
         }
-        for time in self.times.as_flattened_mut() {
+        for time in self.times.all() {
             if let Some(old) = time.checked_sub(FIRST_TIME) {
                 let (word, bit) = (old as usize / WORD_TIMES, old as usize % WORD_TIMES);
                 let below = self.words[word] & ((1 << bit) - 1);

@@ -108,6 +108,12 @@ impl Level1 {
         if self.caches[port as usize].access(addr, size) { ll.access(addr, size) } else { Served::L1 }
     }
 
+    /// Whether one of these caches holds a line of these addresses, but for line 0. Changes nothing.
+    #[must_use]
+    pub fn holds(&self, addresses: &std::ops::Range<u64>) -> bool {
+        self.caches.iter().any(|cache| cache.holds(addresses))
+    }
+
     /// The same without a next level: returns whether the first one misses. Who asks goes on with the next.
     #[inline]
     pub fn misses(&mut self, port: Port, addr: u64, size: u32) -> bool {

@@ -5,9 +5,10 @@
 //! Every model here is fast; its slow and obvious twin is in the tests, which drive both with the same traces.
 //!
 //! - [`hierarchy`]: the usual simulation of misses; [`writeback`]: with a last level that is written back, and a prefetcher;
-//!   [`beyond`]: with a second level, other policies ([`policy`], [`cache`]), inclusion and prefetchers ([`prefetch`]);
+//!   [`beyond`]: with a second level, other policies ([`policy`], [`cache`]), inclusion and prefetchers ([`prefetch`]), and what that leaves open ([`included`]);
 //!   [`usage`]: how well lines are used, [`code_use`]: those of code; [`context`]: what one phase of a program reuses of another's;
-//! - [`distance`]: after how many other lines a line is used again, which depends on no cache; [`sharing`]: which threads use
+//! - [`distance`]: after how many other lines a line is used again, which depends on no cache; [`bounds`]: within which bounds that is
+//!   known from misses alone; [`sharing`]: which threads use
 //!   which bytes of the same lines;
 //! - [`predictor`]: mispredicted branches;
 //! - [`calltree`]: to which calls the costs of evicted lines belong;
@@ -21,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 pub mod beyond;
+pub mod bounds;
 pub mod cache;
 pub mod calltree;
 pub mod code_use;
@@ -29,7 +31,9 @@ pub mod distance;
 pub mod geometry;
 pub mod hierarchy;
 pub mod host;
+pub mod included;
 mod large;
+mod line_map;
 pub mod lru;
 pub mod machine;
 pub mod policy;

@@ -44,6 +44,14 @@ impl Lru {
         self.line_bits
     }
 
+    /// Whether a line of these addresses is there. Changes nothing.
+    pub(crate) fn holds(&self, addresses: &std::ops::Range<u64>) -> bool {
+        let ends = [addresses.start, addresses.end.wrapping_sub(1)].map(|addr| addr >> self.line_bits);
+        let set = |line: u64| &self.lines[(line & self.set_mask) as usize * self.assoc..][..self.assoc];
+        // (Line 0, of which a set has as many as it has ways, never came.)
+        (ends[0].max(1)..=ends[1]).any(|line| set(line).contains(&line))
+    }
+
     /// Where the lines are known, the most recently used one first, among which `addr` is looked for.
     #[inline]
     pub(crate) fn address(&self, addr: u64) -> usize {

@@ -206,6 +206,31 @@ impl ThreadTlbs {
     }
 }
 
+/// What a thread has of TLBs behind first levels that somebody else simulates, who tells of each page that these miss. Invariant: an access
+/// misses each level once at most, however many pages it is in.
+#[derive(Clone, Debug)]
+pub struct Behind {
+    second: Option<Tlb>,
+    /// The access whose pages are being told has missed the second level.
+    missed: bool,
+}
+
+impl Behind {
+    /// Nothing is in it.
+    #[must_use]
+    pub fn new(tlbs: &Tlbs) -> Self {
+        Self { second: tlbs.second.map(Tlb::new), missed: false }
+    }
+
+    /// A page has missed a first level; `again`: after another one of the same access. How often more the access misses each level than
+    /// was told of it.
+    pub fn missed(&mut self, page: u64, again: bool) -> [u64; 2] {
+        let before = again && self.missed;
+        self.missed = before | self.second.as_mut().is_some_and(|second| second.misses(page));
+        [u64::from(!again), u64::from(self.missed && !before)]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -173,7 +173,7 @@ impl Emitter<'_> {
             c.use_entry(b);
             settled.push(c.jmp_away());
             c.patch_here(next);
-            if !several && self.tracer.settings.tlbs.is_none() {
+            if !several && self.tracer.settings.tlbs.is_none() && !self.tracer.settings.tells_ages() {
                 // A stream comes to a line that way.
                 settled.push(self.out.code.miss_path_of_second(a, b, &words));
             }

@@ -5,7 +5,7 @@
 
 use grind_layout::{self as layout, SlotWord};
 
-use grind_trace::{FirstLevel, FirstTlb, LineReplaced};
+use grind_trace::{FirstLevel, FirstTlb, LineBrought, LineReplaced};
 
 use crate::miss_path::Repeat;
 
@@ -117,6 +117,10 @@ pub struct MissPathAsm<W> {
     pub uses: bool,
     /// Which bytes of lines are used is told.
     pub bytes: bool,
+    /// When lines that go were used last is told.
+    pub ages: bool,
+    /// What is to be recorded of that, before the last access's miss.
+    pub brought: Vec<LineBrought>,
     /// What is to be recorded of the last access's lines, if it is.
     pub replaced: Vec<LineReplaced>,
     /// The TLB beside it, if there is one.
@@ -137,8 +141,9 @@ pub(crate) fn parts_of_bytes(bytes: u64, line: u32) -> u32 {
 impl<W: Words> MissPathAsm<W> {
     /// One of a cache with this state.
     pub fn new(words: W, cache: FirstLevel, uses: bool) -> Self {
-        let (touched, replaced, page_misses) = (Vec::new(), Vec::new(), Vec::new());
-        Self { words, cache, touched, uses, bytes: false, replaced, tlb: None, page_misses }
+        let (touched, brought, replaced, page_misses) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (bytes, ages) = (false, false);
+        Self { words, cache, touched, uses, bytes, ages, brought, replaced, tlb: None, page_misses }
     }
 
     /// With a TLB beside it.
@@ -151,6 +156,12 @@ impl<W: Words> MissPathAsm<W> {
     #[must_use]
     pub fn telling(self, bytes: bool) -> Self {
         Self { bytes, ..self }
+    }
+
+    /// Where it is told when lines that go were used last, or not.
+    #[must_use]
+    pub fn aging(self, ages: bool) -> Self {
+        Self { ages, ..self }
     }
 
     /// See [`entry_of`].
@@ -221,6 +232,13 @@ impl<W: Words> MissPathAsm<W> {
                 };
                 let way = of_set.fold(first, |least, w| if time_of(w) < time_of(least) { w } else { least });
                 let place = self.words.get(layout::DATA_WHERE + way);
+                if self.ages {
+                    let used = self.words.get(layout::NOWHERE.wrapping_add(place) + 8);
+                    let at =
+                        if is_shown(place) { layout::NOWHERE.wrapping_add(place) } else { layout::DATA_WAYS + way };
+                    let gone = (used != 0).then(|| [self.words.get(at).wrapping_neg(), used]);
+                    self.brought.push(LineBrought { line, gone, now: time });
+                }
                 if is_shown(place) {
                     let shown = layout::NOWHERE.wrapping_add(place);
                     if page.is_some() {
@@ -281,6 +299,7 @@ impl<W: Words> MissPathAsm<W> {
     /// Accesses `size` bytes, at least one and at most a line; returns whether a line was missed.
     pub fn access(&mut self, address: u64, size: u64) -> bool {
         self.touched.clear();
+        self.brought.clear();
         self.replaced.clear();
         self.page_misses.clear();
         let clock = self.words.get(u64::from(SlotWord::Clock.at())).wrapping_add(2);
@@ -348,7 +367,9 @@ impl<W: Words> MissPathAsm<W> {
 mod tests {
     use std::collections::HashMap;
 
+    use cg_sim::bounds::{Bounds, Gone};
     use cg_sim::context::{ContextLastLevel, ContextLevel1};
+    use cg_sim::distance::LruStack;
     use cg_sim::usage::{Cost, Level, Owner, Residents, Usage, UsageLastLevel};
     use cg_sim::{Geometries, Geometry, LastLevel, Level1, Port, Served};
     use grind_trace::Target;
@@ -449,6 +470,56 @@ mod tests {
             }
             assert!(missed > 500, "{shape:?}, {tlb:?}: {missed}");
             assert!(shape.0 < 8192 || hits_of_lines > 30, "{shape:?}, {tlb:?}: {hits_of_lines}");
+        }
+    }
+
+    /// What is told of lines that go bounds the distance of each miss, of accesses to two lines, too.
+    #[test]
+    fn lines_that_go_bound_distances() {
+        for shape in SHAPES {
+            let (mut miss_path_asm, ..) = pair(shape);
+            miss_path_asm.ages = true;
+            let FirstLevel { sets, ways, .. } = miss_path_asm.cache;
+            let bits = shape.2.trailing_zeros();
+            let (mut bounds, mut stack) = (Bounds::new(sets, ways), LruStack::new());
+            let mut seed = 88_172_645_463_325_252u64;
+            let (mut again, mut two) = (0, 0);
+            for round in 0..60_000 {
+                let page = [0x40_0000, 0x80_0000, 0x7fff_f000_0000][random(&mut seed, 3) as usize];
+                let end = if round % 5 == 0 { 600_000 } else { 3 * shape.0 / 2 };
+                let (address, size) = (page + random(&mut seed, end), 1 + random(&mut seed, shape.2.into()));
+                let lines = [address >> bits, (address + size - 1) >> bits];
+                let distances: Vec<_> =
+                    lines[..1 + usize::from(lines[0] != lines[1])].iter().map(|line| stack.touch(*line)).collect();
+                let exact = distances.iter().try_fold(0, |far, distance| Some(distance.as_ref()?.max(&far).to_owned()));
+                let missed = miss_path_asm.access(address, size);
+                assert_eq!(missed, !miss_path_asm.brought.is_empty());
+                let mut known = Some([0, 0]);
+                for brought in &miss_path_asm.brought {
+                    let words = brought.words();
+                    assert_eq!(LineBrought::read(&words), Some((*brought, &[][..])));
+                    assert!(lines.contains(&(brought.line >> bits)));
+                    let gone = brought.gone.map(|[line, time]| Gone { line: line >> bits, time });
+                    let bound = bounds.brought(brought.line >> bits, gone, brought.now);
+                    known = known.zip(bound).map(|(a, b)| [a[0].max(b[0]), a[1].max(b[1])]);
+                }
+                if distances.len() == 2 && miss_path_asm.brought.len() == 1 {
+                    two += 1;
+                    known = known.map(|[least, most]| {
+                        [least, lines.iter().fold(most, |most, line| most.max(bounds.at_most(*line)))]
+                    });
+                }
+                let what = format!("{shape:?}, round {round}: {size} at {address:#x}");
+                match (known, exact) {
+                    _ if !missed => {}
+                    (Some([least, most]), Some(exact)) => {
+                        again += 1;
+                        assert!((least..=most).contains(&exact), "{what}: {least}..={most}, but {exact}");
+                    }
+                    (known, exact) => assert_eq!(known.is_none(), exact.is_none(), "{what}"),
+                }
+            }
+            assert!(again > 1000 && two > 100, "{shape:?}: {again}, {two}");
         }
     }
 

@@ -14,6 +14,7 @@
 //! [`layout::NOTHING`], or a line that belongs to another entry. A line and its time are in its entry as long as that shows it,
 //! and else in its way's own words; the way says which.
 
+mod ages;
 mod bytes;
 mod fetch;
 mod groups;
@@ -170,27 +171,28 @@ pub(crate) type Emit = Option<Box<dyn Fn(&mut Asm)>>;
 
 /// The miss paths: of accesses, of fetches, of the stack by frames, of second lines; and what tells of bytes. `frames`: frames are told.
 pub fn all(settings: &TraceSettings, frames: bool) -> [Emit; 5] {
-    let (uses, bytes, tlbs) = (settings.keeps_uses(), settings.keeps_bytes(), settings.tlbs);
-    let second = settings.accesses.filter(|_| !uses && tlbs.is_none());
+    let (uses, ways, tlbs) = (settings.keeps_uses(), settings.code_ways, settings.tlbs);
+    let told = Told { bytes: settings.keeps_bytes(), ages: settings.tells_ages() };
+    let second = settings.accesses.filter(|_| !uses && !told.ages && tlbs.is_none());
     if let (Some(tlbs), Some(data), Some(code)) = (tlbs, settings.accesses, settings.fetches) {
         let (of_data, of_code) = (
             Buffer { shape: tlbs.data, cache: data, code: false },
             Buffer { shape: tlbs.code, cache: code, code: true },
         );
         return [
-            Some(boxed(move |c| emit_access_miss_path_with_pages(c, of_data))),
-            Some(boxed(move |c| fetch::emit_fetch_miss_path_with_pages(c, of_code))),
+            Some(boxed(move |c| emit_access_miss_path_with_pages(c, of_data, told))),
+            Some(boxed(move |c| fetch::emit_fetch_miss_path_with_pages(c, of_code, ways))),
             None,
             None,
             None,
         ];
     }
     [
-        settings.accesses.map(|cache| boxed(move |c| emit_access_miss_path(c, cache, uses, bytes, frames))),
-        settings.fetches.map(|cache| boxed(move |c| emit_fetch_miss_path(c, cache, uses, frames))),
+        settings.accesses.map(|cache| boxed(move |c| emit_access_miss_path(c, cache, uses, told, frames))),
+        settings.fetches.map(|cache| boxed(move |c| emit_fetch_miss_path(c, cache, uses, ways, frames))),
         frames.then(|| boxed(stack::emit_stack_miss_path)),
-        second.map(|cache| boxed(move |c| emit_second_miss_path(c, cache, bytes, frames))),
-        bytes.then(|| boxed(emit_bytes_path)),
+        second.map(|cache| boxed(move |c| emit_second_miss_path(c, cache, told, frames))),
+        told.bytes.then(|| boxed(emit_bytes_path)),
     ]
 }
 
@@ -220,7 +222,7 @@ const UNROLLED: u32 = 16;
 
 /// The miss path of a group of accesses, whose lowest address is in rax. Changes rax and the flags. `uses`: it
 /// keeps how lines are used, and records it where one has to go. `frames`: frames are told.
-pub(crate) fn emit_access_miss_path(c: &mut Asm, cache: FirstLevel, uses: bool, bytes: bool, frames: bool) {
+pub(crate) fn emit_access_miss_path(c: &mut Asm, cache: FirstLevel, uses: bool, told: Told, frames: bool) {
     c.store_gs(SlotWord::MissPathAddress.at(), RAX);
     if uses {
         save(c, ALL);
@@ -237,57 +239,72 @@ pub(crate) fn emit_access_miss_path(c: &mut Asm, cache: FirstLevel, uses: bool, 
     c.op_reg(0x31, RDX, RAX); // the bits that differ between the first byte's address and the last one's
     c.and_imm(RDX, line);
     let two_lines = c.jcc_away(NE);
-    miss_path_of_one_line(c, cache, bytes, frames);
-    // (In the middle of a line of the processor's cache: nearer to its beginning, it takes up to a sixth longer.)
-    c.fill_with_traps(|c| c.here() % 64 == 40);
-    c.patch_here(two_lines);
-    miss_path_of_two_lines(c, cache, bytes, frames);
+    miss_path_of_one_line(c, cache, told, frames);
+    if told.ages {
+        c.patch_here(two_lines);
+    } else {
+        // (In the middle of a line of the processor's cache: nearer to its beginning, it takes up to a sixth longer.)
+        c.fill_with_traps(|c| c.here() % 64 == 40);
+        c.patch_here(two_lines);
+        miss_path_of_two_lines(c, cache, told, frames);
+    }
     c.patch_here(contexts);
     save(c, FEW.end..ALL.end);
-    miss_path_of_each(c, cache, MISS_PATH_DESCRIPTION, Kept::lines(bytes), frames);
+    miss_path_of_each(c, cache, MISS_PATH_DESCRIPTION, Kept::Lines(told), frames);
 }
 
 /// The same where TLBs are simulated, one access after the other.
-fn emit_access_miss_path_with_pages(c: &mut Asm, of: Buffer) {
+fn emit_access_miss_path_with_pages(c: &mut Asm, of: Buffer, told: Told) {
     c.store_gs(SlotWord::MissPathAddress.at(), RAX);
     save(c, ALL);
-    miss_path_of_each(c, of.cache, MISS_PATH_DESCRIPTION, Kept::Pages(of), false);
+    miss_path_of_each(c, of.cache, MISS_PATH_DESCRIPTION, Kept::Pages(of, told), false);
 }
 
 /// What is kept beside lines and their times.
 #[derive(Clone, Copy, Debug)]
 enum Kept {
-    /// Nothing.
-    Lines,
+    /// Nothing, or what is told of lines.
+    Lines(Told),
     /// How lines are used.
     Uses,
-    /// Which bytes of them are.
-    Bytes,
-    /// Which pages they are of.
-    Pages(Buffer),
+    /// Which pages they are of, and what is told of lines.
+    Pages(Buffer, Told),
 }
 
-impl Kept {
-    fn lines(bytes: bool) -> Self {
-        if bytes { Self::Bytes } else { Self::Lines }
-    }
+/// What is told of lines, beside misses.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Told {
+    /// Which bytes of them are used.
+    pub(crate) bytes: bool,
+    /// When those that go were used last. There is no shorter way for two lines then.
+    pub(crate) ages: bool,
+}
+
+impl Told {
+    pub(crate) const NOTHING: Self = Self { bytes: false, ages: false };
 }
 
 /// Takes along the miss path a group that lies in one line: only the first access can miss, and all that is kept of the others is when the last one
 /// was. rax: its lowest address; [`FEW`] registers have been saved.
-fn miss_path_of_one_line(c: &mut Asm, cache: FirstLevel, bytes: bool, frames: bool) {
-    let of_line = LINE.telling(bytes);
+fn miss_path_of_one_line(c: &mut Asm, cache: FirstLevel, told: Told, frames: bool) {
+    let of_line = LINE.telling(told);
     const MORE: std::ops::Range<usize> = 2..6;
     c.and_imm(RAX, -(cache.line as i32)); // rax: the line
     let shown = look_up(c, cache, E);
     save(c, MORE);
+    if told.ages {
+        // It is told with the time that it is then.
+        c.increment(CLOCK);
+    }
     let (hidden, missed) = look_for_hidden(c, cache, of_line, RSI);
     let mut rare = Vec::new();
     make_room(c, cache, of_line, &mut rare);
     replace(c, cache, of_line, RSI, [R8, RDI], &mut rare);
     let used = |c: &mut Asm| {
         c.miss_path_return_address(R14);
-        c.increment(CLOCK);
+        if !told.ages {
+            c.increment(CLOCK);
+        }
         show(c, of_line, CLOCK, false);
     };
     used(c);
@@ -311,12 +328,12 @@ fn miss_path_of_one_line(c: &mut Asm, cache: FirstLevel, bytes: bool, frames: bo
 /// Takes along the miss path a group that lies in two lines, which are next to one another, so in different sets unless there is one access only.
 /// Each of them is missed once at most, by the first access to it. rax: the lowest address; rcx: where the miss path returns to;
 /// [`FEW`] registers have been saved.
-fn miss_path_of_two_lines(c: &mut Asm, cache: FirstLevel, bytes: bool, frames: bool) {
-    let of_line = LINE.telling(bytes);
+fn miss_path_of_two_lines(c: &mut Asm, cache: FirstLevel, told: Told, frames: bool) {
+    let of_line = LINE.telling(told);
     const MORE: std::ops::Range<usize> = 2..8;
     const FIRST: u64 = 1;
     const SECOND: u64 = 2;
-    let several = second_alone(c, cache, bytes, frames);
+    let several = second_alone(c, cache, told, frames);
     c.patch_here(several);
     save(c, MORE);
     c.and_imm(RAX, -(cache.line as i32));
@@ -381,7 +398,7 @@ fn miss_path_of_two_lines(c: &mut Asm, cache: FirstLevel, bytes: bool, frames: b
 
 /// Many are single accesses whose first line the table shows, and whose second one is missed. Miss paths these; returns the field of
 /// a jump to where the others take the miss path, and goes on there if the first line is not shown.
-fn second_alone(c: &mut Asm, cache: FirstLevel, bytes: bool, frames: bool) -> usize {
+fn second_alone(c: &mut Asm, cache: FirstLevel, told: Told, frames: bool) -> usize {
     c.load32(RDX, RCX, MISS_PATH_DESCRIPTION + COUNT);
     c.cmp_imm(RDX, 1);
     let several = c.jcc_away(NE);
@@ -395,7 +412,7 @@ fn second_alone(c: &mut Asm, cache: FirstLevel, bytes: bool, frames: bool) -> us
     c.mov_reg(SECOND.reg, LINE.reg);
     c.negate(SECOND.reg);
     c.mov_reg(SECOND.entry, LINE.entry);
-    let end = use_second(c, cache, bytes, MISS_PATH_DESCRIPTION, ALONE, frames);
+    let end = use_second(c, cache, told, MISS_PATH_DESCRIPTION, ALONE, frames);
     c.patch_here(shown);
     use_shown(c, CLOCK, end);
     c.patch_here(not_shown);
@@ -407,19 +424,19 @@ fn second_alone(c: &mut Asm, cache: FirstLevel, bytes: bool, frames: bool) -> us
 /// one, which is where [`SECOND`] says ([`Asm::miss_path_of_second`]): a stream that is not aligned comes to each line that way.
 /// Changes these registers and the flags. (Much depends on how soon it gets to the times of the ways: not even two such miss paths
 /// are under way in a processor at once.)
-pub(crate) fn emit_second_miss_path(c: &mut Asm, cache: FirstLevel, bytes: bool, frames: bool) {
+pub(crate) fn emit_second_miss_path(c: &mut Asm, cache: FirstLevel, told: Told, frames: bool) {
     c.cmp_gs_zero(SlotWord::ContextTime.at());
     let contexts = c.jcc_away(NE);
     c.increment(CLOCK);
     save(c, FOR_SECOND);
     difference(c, SECOND);
-    use_second(c, cache, bytes, SECOND_DESCRIPTION, FOR_SECOND, frames);
+    use_second(c, cache, told, SECOND_DESCRIPTION, FOR_SECOND, frames);
     c.patch_here(contexts);
     // From the last byte of the first line on it uses the same lines.
     c.not(SECOND.reg);
     c.store_gs(SlotWord::MissPathAddress.at(), SECOND.reg);
     save(c, 0..USED.len());
-    miss_path_of_each(c, cache, SECOND_DESCRIPTION, Kept::lines(bytes), frames);
+    miss_path_of_each(c, cache, SECOND_DESCRIPTION, Kept::Lines(told), frames);
 }
 
 /// Brings in line [`SECOND`] of a single access at the time that it is, which its entry does not show (rdx is its
@@ -428,12 +445,12 @@ pub(crate) fn emit_second_miss_path(c: &mut Asm, cache: FirstLevel, bytes: bool,
 fn use_second(
     c: &mut Asm,
     cache: FirstLevel,
-    bytes: bool,
+    told: Told,
     described: i32,
     saved: std::ops::Range<usize>,
     frames: bool,
 ) -> usize {
-    let second = SECOND.telling(bytes);
+    let second = SECOND.telling(told);
     let (hidden, missed) = look_for_hidden(c, cache, second, RSI);
     let mut rare = Vec::new();
     make_room(c, cache, second, &mut rare);
@@ -506,11 +523,11 @@ fn record(c: &mut Asm, [address, place, free]: [Gpr; 3], what: Gpr, offset: i32)
 /// Takes along the miss path the accesses of a group, one by one. `described`: what describes them, behind where the miss path returns to.
 fn miss_path_of_each(c: &mut Asm, cache: FirstLevel, described: i32, kept: Kept, frames: bool) {
     let uses = matches!(kept, Kept::Uses);
-    let of_pages = match kept {
-        Kept::Pages(of) => Some(of),
-        _ => None,
+    let (of_pages, of_line) = match kept {
+        Kept::Pages(of, told) => (Some(of), LINE_OF_PAGE.telling(told)),
+        Kept::Lines(told) => (None, LINE.telling(told)),
+        Kept::Uses => (None, LINE),
     };
-    let of_line = if of_pages.is_some() { LINE_OF_PAGE } else { LINE.telling(matches!(kept, Kept::Bytes)) };
     let line = -(cache.line as i32);
     // rbx: what describes an access, r10: how many are left
     first_member(c, RBX, R10, described);

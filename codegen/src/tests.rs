@@ -16,6 +16,7 @@ use grind_types::frames::FrameHook;
 use grind_types::{Pid, Tid};
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter};
 
+use super::miss_path::Told;
 use super::{Emitter, Work, bridge};
 
 const GUEST: u64 = 0x40_0000;
@@ -498,14 +499,18 @@ const SMALL: grind_trace::FirstLevel = grind_trace::FirstLevel { line: 64, sets:
 
 #[test]
 fn accesses_are_on_miss_path_by_their_lines_and_one_by_one_where_there_are_contexts() {
-    check_routine("access_miss_path", |c| super::miss_path::emit_access_miss_path(c, SMALL, false, false, false));
-    check_routine("second_miss_path", |c| super::miss_path::emit_second_miss_path(c, SMALL, false, false));
+    check_routine("access_miss_path", |c| {
+        super::miss_path::emit_access_miss_path(c, SMALL, false, Told::NOTHING, false)
+    });
+    check_routine("second_miss_path", |c| super::miss_path::emit_second_miss_path(c, SMALL, Told::NOTHING, false));
 }
 
 #[test]
 fn a_second_line_finds_its_way_by_groups_of_four() {
     let cache = grind_trace::FirstLevel { ways: 12, ..SMALL };
-    check_routine("second_miss_path_by_groups", |c| super::miss_path::emit_second_miss_path(c, cache, false, false));
+    check_routine("second_miss_path_by_groups", |c| {
+        super::miss_path::emit_second_miss_path(c, cache, Told::NOTHING, false)
+    });
 }
 
 #[test]
@@ -523,12 +528,26 @@ fn where_tlbs_are_simulated_lines_are_shown_as_long_as_their_pages_are_there() {
 #[test]
 fn bytes_become_known_before_they_are_told() {
     check_routine("bytes_path", super::miss_path::emit_bytes_path);
-    check_routine("second_miss_path_with_bytes", |c| super::miss_path::emit_second_miss_path(c, SMALL, true, false));
+    let told = Told { bytes: true, ..Told::NOTHING };
+    check_routine("second_miss_path_with_bytes", |c| super::miss_path::emit_second_miss_path(c, SMALL, told, false));
+}
+
+#[test]
+fn what_goes_is_told_before_what_comes_takes_its_way() {
+    let told = Told { ages: true, ..Told::NOTHING };
+    check_routine("access_miss_path_with_ages", |c| {
+        super::miss_path::emit_access_miss_path(c, SMALL, false, told, false);
+    });
+    let settings = TraceSettings { accesses: Some(SMALL), ages: true, ..TraceSettings::default() };
+    assert!(super::miss_path::all(&settings, false)[3].is_none(), "it would not tell it");
 }
 
 #[test]
 fn a_fetch_is_on_miss_path_by_what_is_on_its_stack() {
-    check_routine("fetch_miss_path", |c| super::miss_path::emit_fetch_miss_path(c, SMALL, false, false));
+    check_routine("fetch_miss_path", |c| super::miss_path::emit_fetch_miss_path(c, SMALL, false, false, false));
+    check_routine("fetch_miss_path_with_ways", |c| {
+        super::miss_path::emit_fetch_miss_path(c, SMALL, false, true, false);
+    });
 }
 
 #[test]

@@ -219,7 +219,7 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         outfile::prove(&options.out_file, "profile", "--cachegrind-out-file")?;
     }
 
-    if options.objects || options.distances.exact || options.sharing.is_some() {
+    if options.objects || options.distances.which.is_some() || options.sharing.is_some() {
         outfile::prove(&options.mem_out_file(), "file of data objects", "--mem-out-file")?;
     }
 

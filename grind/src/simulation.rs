@@ -10,6 +10,7 @@ use cg_format::show::commas;
 use cg_sim::beyond::{Clash, Inclusion};
 use cg_sim::distance::Sample;
 use cg_sim::host::{self, Unsupported};
+use cg_sim::included;
 use cg_sim::policy::Policy;
 use cg_sim::prefetch::Prefetch;
 use cg_sim::sharing;
@@ -22,6 +23,7 @@ use grind_objects::distances;
 use grind_objects::sharing::{Detail, Wanted};
 use grind_trace::{EveryAccess, FirstLevel, FirstTlb, FirstTlbs, TraceSettings};
 
+use crate::options::distances::Which;
 use crate::options::{Options, Tool};
 
 /// Bytes of a line where no caches are simulated.
@@ -46,6 +48,8 @@ pub struct Simulation {
     pub sharing: Option<Wanted>,
     /// The program itself keeps which bytes its threads use, for that.
     bytes: bool,
+    /// What a last level that includes first ones would take out of them is counted.
+    included: bool,
     /// Misses are told by data object.
     pub objects: bool,
     /// Calls of allocators are events.
@@ -90,6 +94,10 @@ pub enum Impossible {
     Streams,
     /// There is no sample of distances that nobody finds.
     Sample,
+    /// Nothing is missed whose distance could have bounds.
+    Bounds,
+    /// What has every access told leaves nothing to bound; the option that does.
+    BoundsOfEvery(&'static str),
     /// There are no lines that could be shared.
     Sharing,
     /// Bytes of lines of so many are not told apart.
@@ -131,6 +139,15 @@ impl fmt::Display for Impossible {
             ),
             Self::Streams => write!(f, "--streams=misses tells how data objects are walked over: add --objects=yes"),
             Self::Sample => write!(f, "--reuse-sample is of stack distances: add --reuse-dist=exact"),
+            Self::Bounds => write!(
+                f,
+                "--reuse-dist=bounds is of what misses simulated caches: add --cache-sim=yes (--reuse-dist=exact needs none)"
+            ),
+            Self::BoundsOfEvery(option) => write!(
+                f,
+                "--reuse-dist=bounds follows from misses of D1 alone, and {option} does not: leave one of them out, or use \
+                 --reuse-dist=exact"
+            ),
             Self::Sharing => write!(f, "--sharing is of lines of simulated caches: add --cache-sim=yes"),
             Self::SharedLines(line) => write!(
                 f,
@@ -169,7 +186,7 @@ impl Simulation {
         if options.streams && !options.objects {
             return Err(Impossible::Streams);
         }
-        simulation.find_distances(options, LINE)?;
+        simulation.find_distances(options, LINE, None)?;
         if !options.alloc_fns.is_empty() && !options.objects && !options.collect_alloc {
             return Err(Impossible::Allocators);
         }
@@ -182,6 +199,7 @@ impl Simulation {
         (simulation.allocations, simulation.alloc_depth) = (options.collect_alloc, options.alloc_depth);
         if !options.cache_sim {
             return match options.levels.option() {
+                _ if options.distances.which == Some(Which::Bounds) => Err(Impossible::Bounds),
                 _ if options.objects => Err(Impossible::Objects),
                 _ if options.sharing.is_some() => Err(Impossible::Sharing),
                 _ if options.tlbs.simulated => Err(Impossible::NoCaches("--tlb-sim")),
@@ -198,7 +216,9 @@ impl Simulation {
             return Err(Impossible::Lines { tool: options.tool, line, register });
         }
         let line = found.geometries.d1.line();
-        simulation.find_distances(options, line)?;
+        let d1 = found.geometries.d1;
+        simulation.find_distances(options, line, Some([d1.sets(), d1.assoc()]))?;
+        let exact = options.distances.which == Some(Which::Exact);
         if options.sharing.is_some() && line > sharing::MOST {
             return Err(Impossible::SharedLines(line));
         }
@@ -209,14 +229,22 @@ impl Simulation {
         // With a last level that is written back, writes reach it that hit the first one.
         let of_lines = options.sharing == Some(Detail::Lines) && simulation.tlbs.is_none();
         let d1 = level(found.geometries.d1, found.geometries.min_line());
-        simulation.bytes = of_lines && simulation.distances.is_none() && d1.keeps_bytes();
-        let told = simulation.distances.is_some() || simulation.sharing.is_some() && !simulation.bytes;
+        simulation.bytes = of_lines && !exact && d1.keeps_bytes();
+        let told = exact || simulation.sharing.is_some() && !simulation.bytes;
         // The program simulates TLBs by itself, if they are of shapes that it has room for.
+        let levels = options.levels.levels(options.caches, found.geometries.ll);
+        simulation.included = options.tool == Tool::Cachegrind && levels.inclusion == Inclusion::Inclusive;
         let alone = simulation.tlbs.is_some_and(|tlbs| simulated_alone(tlbs, &found.geometries).is_none());
         simulation.every = uses || callgrind.is_some_and(|c| c.simulate_wb) || told || alone;
         simulation.uses = uses;
-        let levels = options.levels.levels(options.caches, found.geometries.ll);
+        if simulation.every && simulation.bounds() {
+            let option = if alone { "--tlb-sim, with TLBs of this shape," } else { "--sharing, as it is told here," };
+            return Err(Impossible::BoundsOfEvery(option));
+        }
         levels.check().map_err(Impossible::Levels)?;
+        if levels.inclusion == Inclusion::Inclusive && levels.second.is_none() && !simulation.included {
+            return Err(Impossible::Levels(Clash::NoSecond(levels.inclusion)));
+        }
         let two_levels = callgrind.and_then(|c| {
             let models =
                 [(c.simulate_wb, "--simulate-wb"), (c.simulate_hwpref, "--simulate-hwpref"), (uses, "--cacheuse")];
@@ -241,15 +269,21 @@ impl Simulation {
         Ok(simulation)
     }
 
-    /// Finds the stack distances that are asked for, of lines of so many bytes.
-    fn find_distances(&mut self, options: &Options, line: u32) -> Result<(), Impossible> {
+    /// Finds the stack distances that are asked for, of lines of so many bytes, or of what misses a D1 of so many sets and ways.
+    fn find_distances(&mut self, options: &Options, line: u32, d1: Option<[u32; 2]>) -> Result<(), Impossible> {
         let wanted = options.distances;
-        if !wanted.exact && wanted.sample.is_some() {
+        if wanted.which != Some(Which::Exact) && wanted.sample.is_some() {
             return Err(Impossible::Sample);
         }
         let sample = Sample::new(wanted.sample.map_or(0, u32::trailing_zeros));
-        self.distances = wanted.exact.then_some(distances::Wanted { line, sample });
+        let bounds = d1.filter(|_| wanted.which == Some(Which::Bounds));
+        self.distances = wanted.which.map(|_| distances::Wanted { line, sample, bounds });
         Ok(())
+    }
+
+    /// Whether distances are bounds, from what is missed.
+    fn bounds(&self) -> bool {
+        self.distances.is_some_and(|wanted| wanted.bounds.is_some())
     }
 
     /// The events that it counts.
@@ -315,6 +349,8 @@ impl Simulation {
             alloc_depth: self.alloc_depth,
             lives: self.sharing.is_some(),
             bytes: self.bytes,
+            ages: missing.is_some() && (self.bounds() || self.included),
+            code_ways: missing.is_some() && self.included,
         }
     }
 
@@ -330,9 +366,14 @@ impl Simulation {
         let mut lines: Vec<String> = caches
             .map(|(name, cache, replaces)| line(&format!("{name} cache:"), format!("{cache}{}", policy(replaces))))
             .collect();
-        if let Some(Levels { inclusion, prefetch, .. }) = self.levels {
+        if let Some(Levels { inclusion, prefetch, second, .. }) = self.levels {
             if inclusion != Inclusion::None {
-                lines.push(line("Inclusion:", format!("LL is {inclusion} of L2")));
+                let of = match (self.included, second) {
+                    (true, None) => "I1 and D1",
+                    (true, Some(_)) => "L2, I1 and D1",
+                    (false, _) => "L2",
+                };
+                lines.push(line("Inclusion:", format!("LL is {inclusion} of {of}")));
             }
             if prefetch != Prefetch::None {
                 lines.push(line("Prefetcher:", prefetch.to_string()));
@@ -340,6 +381,15 @@ impl Simulation {
         }
         lines.extend(self.buffers().map(|(name, shape)| line(&format!("{name}:"), shape.to_string())));
         lines.into_iter().map(String::into_bytes).collect()
+    }
+
+    /// The `desc:` line, without that word, of what a last level would have taken out of first ones.
+    #[must_use]
+    pub fn included(counts: included::Counts) -> Vec<u8> {
+        let included::Counts { left, held } = counts;
+        let exact = if held == 0 { "so all counts are exact" } else { "which kept them: counts are near, not exact" };
+        let [held, left] = [held, left].map(|n| commas(n.into()));
+        format!("{:<18}I1 and D1 held {held} of {left} lines that LL gave up, {exact}", "Included:").into_bytes()
     }
 
     /// Lines of detail for the start of the log.

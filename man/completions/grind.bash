@@ -83,6 +83,7 @@ _grind_options='--tool=cachegrind
 --streams=no
 --streams=misses
 --reuse-dist=no
+--reuse-dist=bounds
 --reuse-dist=exact
 --reuse-sample=
 --sharing=no

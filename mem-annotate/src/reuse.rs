@@ -1,4 +1,5 @@
-//! Stack distances as they are shown: what caches of some sizes would miss, of the program, its functions and its lines.
+//! Stack distances as they are shown: what caches of some sizes would miss, of the program, its functions and its lines. Of bounds each
+//! count is two: at least, and at most.
 //!
 //! Whatever is left out is said. Sums are those of the file; nothing is estimated but where the file itself tells of a sample.
 
@@ -58,7 +59,8 @@ impl Distances {
             let new = || Reuse { function: row.function.clone(), file: row.file.clone(), ..Reuse::default() };
             functions.entry((&row.file, &row.function)).or_insert_with(new).add(row);
         }
-        let missed = |row: &Reuse| row.misses(lines(&head, ORDER));
+        // (What has bounds has missed a cache.)
+        let missed = |row: &Reuse| if head.hits.is_some() { row.accesses() } else { row.misses(lines(&head, ORDER)) };
         let weight = |row: &Reuse| if missed(&program) > 0 { missed(row) } else { row.accesses() };
         let whole = weight(&program) as f64;
         let choose = |mut all: Vec<Reuse>| {
@@ -84,6 +86,13 @@ impl Distances {
         n.saturating_mul(self.head.sample.max(1))
     }
 
+    /// What a cache of 2^`size` bytes would miss of a row: at least, and at most.
+    fn missed(&self, row: &Reuse, size: u32) -> [u64; 2] {
+        let bits = lines(&self.head, size);
+        let least = row.misses(bits);
+        [least, if self.head.hits.is_some() { row.misses_at_most(bits) } else { least }]
+    }
+
     /// The sections of the report.
     ///
     /// # Errors
@@ -93,44 +102,72 @@ impl Distances {
         out: &mut dyn Write,
         section: &dyn Fn(&mut dyn Write, &str) -> io::Result<()>,
     ) -> io::Result<()> {
-        let (line, sampled) = (self.head.line, self.sampled());
-        section(out, &format!("Misses by cache size{sampled}"))?;
-        writeln!(out, "Each thread's data accesses in a fully associative LRU cache, lines of {line} bytes\n")?;
+        let (line, sampled, bounds) = (self.head.line, self.sampled(), self.head.hits.is_some());
+        let what = if bounds { "Bounds of misses" } else { "Misses" };
+        section(out, &format!("{what} by cache size{sampled}"))?;
+        let which = if bounds { "What misses D1 of each" } else { "Each" };
+        writeln!(out, "{which} thread's data accesses in a fully associative LRU cache, lines of {line} bytes\n")?;
+        if let Some(hits) = self.head.hits {
+            let text = thousands(hits.into());
+            writeln!(out, "(Caches see every access; of the {text} that hit D1, what they miss is not known.)\n")?;
+        }
         let all = self.program.accesses();
-        let share = |n: u64| n as f64 * 100.0 / (all.max(1)) as f64;
-        let mut table = vec![("accesses".to_owned(), all)];
-        table.extend(SIZES.map(|size| (size_name(size), self.program.misses(lines(&self.head, size)))));
-        table.push(("any (first)".to_owned(), self.program.first));
-        self.table(out, &table, &share)?;
+        let name = if bounds { "misses of D1" } else { "accesses" };
+        let mut table = vec![(name.to_owned(), [all; 2])];
+        table.extend(SIZES.map(|size| (size_name(size), self.missed(&self.program, size))));
+        table.push(("any (first)".to_owned(), [self.program.first; 2]));
+        self.table(out, &table)?;
         section(out, &format!("Distances{sampled}"))?;
         writeln!(out, "Other lines that the thread has accessed since it accessed the line last\n")?;
-        let bins = self.program.bins.iter().enumerate().map(|(bin, n)| (range(bin), *n));
-        let mut table: Vec<_> = bins.filter(|(_, n)| *n > 0).collect();
-        table.push(("first".to_owned(), self.program.first));
-        self.table(out, &table, &share)?;
-        for (what, rows) in [("function", &self.functions), ("line", &self.lines)] {
-            section(out, &format!("Misses by {what} and cache size{sampled}"))?;
-            self.rows(out, what, rows)?;
+        let (least, most) = (&self.program.bins, if bounds { &self.program.most } else { &self.program.bins });
+        let of = |bins: &[u64], bin: usize| bins.get(bin).copied().unwrap_or(0);
+        let all_bins = (0..least.len().max(most.len())).map(|bin| (range(bin), [of(least, bin), of(most, bin)]));
+        let mut table: Vec<_> = all_bins.filter(|(_, n)| *n != [0; 2]).collect();
+        table.push(("first".to_owned(), [self.program.first; 2]));
+        if bounds {
+            writeln!(out, "(by the least that they can be, and by the most)\n")?;
+        }
+        self.table(out, &table)?;
+        for (of, rows) in [("function", &self.functions), ("line", &self.lines)] {
+            section(out, &format!("{what} by {of} and cache size{sampled}"))?;
+            self.rows(out, of, rows)?;
         }
         Ok(())
     }
 
-    fn table(&self, out: &mut dyn Write, rows: &[(String, u64)], share: &dyn Fn(u64) -> f64) -> io::Result<()> {
+    fn table(&self, out: &mut dyn Write, rows: &[(String, [u64; 2])]) -> io::Result<()> {
+        let all = self.program.accesses();
+        let share = |n: u64| n as f64 * 100.0 / (all.max(1)) as f64;
         let names = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         let text = |n: u64| thousands(self.scaled(n).into());
-        let counts = rows.iter().map(|(_, n)| text(*n).len()).max().unwrap_or(0);
-        for (name, n) in rows {
-            writeln!(out, "{name:>names$}  {:>counts$} ({:.2}%)", text(*n), share(*n))?;
+        let counts = rows.iter().flat_map(|(_, n)| n.map(|n| text(n).len())).max().unwrap_or(0);
+        for (name, [least, most]) in rows {
+            write!(out, "{name:>names$}  {:>counts$} ({:.2}%)", text(*least), share(*least))?;
+            match self.head.hits {
+                Some(_) => {
+                    let gap = 6usize.saturating_sub(format!("{:.2}", share(*least)).len());
+                    writeln!(out, "{:gap$}  {:>counts$} ({:.2}%)", "", text(*most), share(*most))?;
+                }
+                None => writeln!(out)?,
+            }
         }
         writeln!(out)
     }
 
+    /// A count, or its bounds.
+    fn cell(&self, [least, most]: [u64; 2]) -> String {
+        let text = |n: u64| thousands(self.scaled(n).into());
+        if least == most { text(least) } else { format!("{}..{}", text(least), text(most)) }
+    }
+
     fn rows(&self, out: &mut dyn Write, what: &str, rows: &Rows) -> io::Result<()> {
-        let cells = |row: &Reuse| {
-            let misses = FEW.map(|size| row.misses(lines(&self.head, size)));
-            [row.accesses()].into_iter().chain(misses).chain([row.first]).map(|n| thousands(self.scaled(n).into()))
+        let cells = |row: &Reuse| -> Vec<String> {
+            let misses = FEW.map(|size| self.missed(row, size));
+            let all = [[row.accesses(); 2]].into_iter().chain(misses).chain([[row.first; 2]]);
+            all.map(|n| self.cell(n)).collect()
         };
-        let names = ["accesses".to_owned()].into_iter().chain(FEW.map(size_name)).chain(["first".to_owned()]);
+        let first = if self.head.hits.is_some() { "misses" } else { "accesses" };
+        let names = [first.to_owned()].into_iter().chain(FEW.map(size_name)).chain(["first".to_owned()]);
         let mut widths: Vec<usize> = names.clone().map(|name| name.len()).collect();
         for row in &rows.shown {
             widths.iter_mut().zip(cells(row)).for_each(|(width, cell)| *width = (*width).max(cell.len()));
@@ -138,7 +175,8 @@ impl Distances {
         let head: String = names.zip(&widths).map(|(name, width)| format!("{name:_>width$}  ")).collect();
         writeln!(out, "{head}{what}\n")?;
         for row in &rows.shown {
-            let text: String = cells(row).zip(&widths).map(|(cell, width)| format!("{cell:>width$}  ")).collect();
+            let text: String =
+                cells(row).into_iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}  ")).collect();
             let file = row.file.rsplit('/').next().unwrap_or_default();
             let place = match (what, row.line) {
                 ("function", _) | (_, 0) => format!("{file}:{}", row.function),
@@ -159,12 +197,17 @@ impl Distances {
             json.key(key);
             json.integer(n.into());
         }
+        if let Some(hits) = self.head.hits {
+            json.key("hits_of_d1");
+            json.integer(hits.into());
+        }
+        let bounds = self.head.hits.is_some();
         json.key("program");
-        histogram(json, &self.program);
+        histogram(json, &self.program, bounds);
         for (key, rows) in [("functions", &self.functions), ("lines", &self.lines)] {
             json.key(key);
             json.begin_array();
-            rows.shown.iter().for_each(|row| histogram(json, row));
+            rows.shown.iter().for_each(|row| histogram(json, row, bounds));
             json.end_array();
             json.key(&format!("{key}_below_threshold"));
             json.integer(rows.hidden as i128);
@@ -173,7 +216,7 @@ impl Distances {
     }
 }
 
-fn histogram(json: &mut Json, row: &Reuse) {
+fn histogram(json: &mut Json, row: &Reuse, bounds: bool) {
     json.begin_object();
     if !row.function.is_empty() {
         json.name("file", row.file.as_bytes());
@@ -184,6 +227,9 @@ fn histogram(json: &mut Json, row: &Reuse) {
     json.key("first");
     json.integer(row.first.into());
     json.integers("bins", row.bins.iter().map(|n| i128::from(*n)));
+    if bounds {
+        json.integers("bins_at_most", row.most.iter().map(|n| i128::from(*n)));
+    }
     json.end_object();
 }
 
@@ -203,7 +249,7 @@ mod tests {
     use super::*;
 
     fn row(function: &str, line: u64, first: u64, bins: &[u64]) -> Reuse {
-        Reuse { function: function.into(), file: "t.c".into(), line, first, bins: bins.into() }
+        Reuse { function: function.into(), file: "t.c".into(), line, first, bins: bins.into(), most: Vec::new() }
     }
 
     #[test]
@@ -211,7 +257,7 @@ mod tests {
         let mut mem =
             Mem { reuse: vec![row("f", 1, 2, &[5]), row("f", 2, 0, &[0, 7]), row("g", 9, 0, &[1])], ..Mem::default() };
         assert!(Distances::new(&mem, 0.0).is_none());
-        mem.head.reuse = Some(ReuseHead { count: 3, line: 64, sample: 1, accesses: 15 });
+        mem.head.reuse = Some(ReuseHead { count: 3, line: 64, sample: 1, accesses: 15, hits: None });
         let all = Distances::new(&mem, 0.0).expect("distances");
         assert_eq!((all.program.first, &*all.program.bins), (2, &[6, 7][..]));
         assert_eq!(all.functions.shown, [row("f", 0, 2, &[5, 7])], "g misses nothing at 32 KiB");
@@ -225,7 +271,7 @@ mod tests {
     #[test]
     fn a_sample_is_shown_as_what_it_stands_for() {
         let mut mem = Mem { reuse: vec![row("f", 1, 2, &[5, 0, 1])], ..Mem::default() };
-        mem.head.reuse = Some(ReuseHead { count: 1, line: 64, sample: 8, accesses: 8 });
+        mem.head.reuse = Some(ReuseHead { count: 1, line: 64, sample: 8, accesses: 8, hits: None });
         let mut text = Vec::new();
         let all = Distances::new(&mem, 0.0).expect("distances");
         all.print(&mut text, &|out, name| writeln!(out, "== {name}")).expect("memory");
@@ -235,6 +281,33 @@ mod tests {
         {
             assert!(text.contains(expected), "{expected}:\n{text}");
         }
+    }
+
+    #[test]
+    fn bounds_are_shown_as_two_counts() {
+        let most = vec![0, 1, 4, 1];
+        let mut mem = Mem { reuse: vec![Reuse { most, ..row("f", 1, 2, &[0, 3, 3]) }], ..Mem::default() };
+        mem.head.reuse = Some(ReuseHead { count: 1, line: 2048, sample: 1, accesses: 8, hits: Some(1000) });
+        let mut text = Vec::new();
+        let all = Distances::new(&mem, 0.0).expect("distances");
+        all.print(&mut text, &|out, name| writeln!(out, "== {name}")).expect("memory");
+        let text = String::from_utf8(text).expect("text");
+        for expected in [
+            "== Bounds of misses by cache size\n",
+            "of the 1,000 that hit D1",
+            "misses of D1  8 (100.00%)  8 (100.00%)\n",
+            "8K  2 (25.00%)   3 (37.50%)\n",
+            "2..3  3 (37.50%)   4 (50.00%)\n",
+            "4..7  0 (0.00%)    1 (12.50%)\n",
+            "     8  5..7    2     2   2    2      2  t.c:1 f",
+        ] {
+            assert!(text.contains(expected), "{expected}:\n{text}");
+        }
+        let mut json = Json::default();
+        all.json(&mut json);
+        let json = json.finish();
+        let json: String = json.chars().filter(|c| !c.is_whitespace()).collect();
+        assert!(json.contains("\"hits_of_d1\":1000") && json.contains("\"bins_at_most\":[0,1,4,1]"), "{json}");
     }
 
     #[test]

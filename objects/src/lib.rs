@@ -23,9 +23,10 @@ use std::sync::Arc;
 use grind_trace::objects::{Allocating, Allocator, Event};
 use grind_trace::operands::joined;
 use grind_trace::{
-    ALLOCATOR_CALLED, ALLOCATOR_CALLER, ALLOCATOR_RETURNED, CALLED_WORDS, CALLER_WORDS, CARVED_WORDS, DIED_WORDS,
-    NOT_COUNTED, OBJECT_CARVED, OBJECT_DIED, OBJECT_FREED, OBJECT_GIVEN_BACK, OBJECT_POOL_GONE, OBJECT_POOL_MOVED,
-    OBJECT_POOL_TRIMMED, OBJECT_RESIZED, POOL_MOVED_WORDS, RESIZED_WORDS, RETURNED_WORDS, TRIMMED_WORDS,
+    ALLOCATOR_CALLED, ALLOCATOR_CALLER, ALLOCATOR_RETURNED, CALLED_WORDS, CALLER_WORDS, CARVED_WORDS, CachePort,
+    DIED_WORDS, Done, NOT_COUNTED, OBJECT_CARVED, OBJECT_DIED, OBJECT_FREED, OBJECT_GIVEN_BACK, OBJECT_POOL_GONE,
+    OBJECT_POOL_MOVED, OBJECT_POOL_TRIMMED, OBJECT_RESIZED, POOL_MOVED_WORDS, RESIZED_WORDS, RETURNED_WORDS, SiteKind,
+    TRIMMED_WORDS,
 };
 use grind_types::Tid;
 use grind_types::hash::Map;
@@ -385,6 +386,19 @@ impl Objects {
         tally.bytes = tally.bytes.saturating_add(size);
         tally.live = tally.live.saturating_add(size);
         tally.peak = tally.peak.max(tally.live);
+    }
+
+    /// An access of a site has missed the first level, and the last one if that is so: so many bytes at an address.
+    pub fn missed_at(&mut self, images: &Images, site: &grind_trace::Site, (addr, size): (u64, u16), last_level: bool) {
+        let access = match (site.kind, CachePort::of(site.kind)) {
+            (_, Some(CachePort::Write)) => Access::Write,
+            (SiteKind::Modify(_) | SiteKind::Member { done: Done::Modify, .. }, _) => Access::Modify,
+            _ => Access::Read,
+        };
+        let at = Site { module: site.module, addr: site.addr.0 };
+        // (Cachegrind books a modification as a read.)
+        let write = access == Access::Write;
+        self.missed(images, Miss { addr, size: size.into(), site: at, access, write, last_level });
     }
 
     /// An access has missed the first level. Returns the number of the object.

@@ -12,6 +12,7 @@ use cg_format::mem::reuse::Reuse;
 use cg_format::mem::sharing::{self as rows, Shared, SharedUse, SourceLine, Which};
 use cg_format::mem::streams::Part;
 use cg_format::mem::{self, Field, Head, Kind, Mem, StreamsHead};
+use cg_sim::distance::Histogram;
 use cg_sim::sharing::NO_OBJECT;
 use grind_names::symbolizer::{Code, Place, Symbolizer, UNKNOWN};
 use grind_session::ProcessReport;
@@ -55,7 +56,7 @@ pub fn mem(
 ) -> Mem {
     let (asked, none) = (found.is_some(), Found::default());
     let found = found.unwrap_or(&none);
-    let all = sites(found).chain(distances.into_iter().flat_map(|found| found.sites.iter().map(|(site, _)| *site)));
+    let all = sites(found).chain(distances.into_iter().flat_map(|found| found.sites.iter().map(|row| row.site)));
     let all = all.chain(shared.into_iter().flat_map(|found| found.sites.iter().flatten().flatten().copied()));
     let places = places(report, all, symbolizer);
     let mut events: Vec<String> = if asked { EVENTS.map(str::to_owned).into() } else { Vec::new() };
@@ -119,15 +120,19 @@ pub fn mem(
         let stream = stream(found, rows[found.key.object as usize], line, executions, &places);
         all.streams.push(mem::streams::Stream { instruction, ..stream });
     }
-    for (site, histogram) in distances.iter().flat_map(|found| &found.sites) {
-        let known = &places[site];
-        let bins = histogram.bins.iter().rposition(|n| *n > 0).map_or(0, |last| last + 1);
+    let bins = |of: &Histogram| {
+        let bins = of.bins.iter().rposition(|n| *n > 0).map_or(0, |last| last + 1);
+        of.bins[..bins].to_vec()
+    };
+    for row in distances.iter().flat_map(|found| &found.sites) {
+        let known = &places[&row.site];
         all.reuse.push(Reuse {
             function: text(&known.function),
             file: text(&known.file),
             line: known.line.into(),
-            first: histogram.first,
-            bins: histogram.bins[..bins].into(),
+            first: row.least.first,
+            bins: bins(&row.least),
+            most: row.most.as_deref().map(bins).unwrap_or_default(),
         });
     }
     if let Some(shared) = shared {

@@ -11,6 +11,7 @@ use grind_tests::tools;
 
 const SMALL: [&str; 4] = ["--cache-sim=yes", "--I1=1024,2,64", "--D1=1024,2,64", "--LL=16384,4,64"];
 const EXACT: &str = "--reuse-dist=exact";
+const BOUNDS: &str = "--reuse-dist=bounds";
 
 /// What a process accessed.
 trait Distances {
@@ -162,13 +163,110 @@ fn threads_and_processes_have_distances_of_their_own() {
     assert_eq!(walked, [(2000, 2 * 39_000), (3000, 3 * 39_000)]);
 }
 
+/// At least, and at most, what a cache of 2^`bits` lines would miss of what missed D1, in a row of the source.
+fn band(row: &Reuse, bits: u32) -> [u64; 2] {
+    [row.misses(bits), row.misses_at_most(bits)]
+}
+
+/// The same accesses in two runs: what missed a D1 of one set is what is farther than that has lines, so its bounds contain what is
+/// exact, row by row; of any D1 they contain at most what all accesses come to, and lines that are new have missed every cache.
+#[test]
+fn bounds_contain_what_is_exact() {
+    for name in ["matrix", "sort", "chase", "straddles", "rep", "masked", "gather", "fxsave", "xsave", "rmw", "stack"] {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let program = program(name, dir.path());
+        let exact = processes(&[EXACT], &[&program], dir.path());
+        let of_all = |row: &Reuse| {
+            let same =
+                |other: &&Reuse| (&other.file, other.line, &other.function) == (&row.file, row.line, &row.function);
+            exact[0].rows().iter().find(same).cloned().expect("the same row")
+        };
+        for (d1, lines) in [("1024,16,64", 4), ("1536,24,64", 5), ("2048,1,64", 0), ("2048,4,64", 0), ("65536,8,64", 0)]
+        {
+            let d1 = format!("--D1={d1}");
+            let options = ["--cache-sim=yes", "--I1=1024,2,64", &d1, "--LL=131072,4,64"];
+            let plain = processes(&options, &[&program], dir.path());
+            let bounds = processes(&[&options[..], &[BOUNDS]].concat(), &[&program], dir.path());
+            assert_eq!(plain[0].events, bounds[0].events, "{name}, {d1}");
+            let tlbs = processes(&[&options[..], &[BOUNDS, "--tlb-sim=yes"]].concat(), &[&program], dir.path());
+            assert_eq!(tlbs[0].rows(), bounds[0].rows(), "{name}, {d1}, with TLBs");
+            let event = |name: &str| plain[0].events[name];
+            let head = bounds[0].mem.as_ref().and_then(|mem| mem.head.reuse.clone()).expect("distances");
+            let missed = event("D1mr") + event("D1mw");
+            assert_eq!(head.accesses, missed, "{name}, {d1}");
+            assert_eq!(head.hits, Some(event("Dr") + event("Dw") - missed), "{name}, {d1}");
+            for row in bounds[0].rows() {
+                let all = of_all(row);
+                assert_eq!(row.first, all.first, "{name}, {d1}: {row:?}");
+                for bits in 0..20 {
+                    let [least, most] = band(row, bits);
+                    let exact = all.misses(bits);
+                    assert!(least <= exact, "{name}, {d1}, {bits}: {row:?}, {all:?}");
+                    // (24 lines are between two sizes: what is farther than the larger one has missed.)
+                    let one_set = lines > 0 && bits >= lines;
+                    assert!(!one_set || exact <= most, "{name}, {d1}, {bits}: {row:?}, {all:?}");
+                }
+            }
+            let first = |of: &Process| of.rows().iter().map(|row| row.first).sum::<u64>();
+            assert_eq!(first(&bounds[0]), first(&exact[0]), "{name}, {d1}");
+        }
+    }
+}
+
+/// A walk over more lines than D1 has is known but for the bin, and so are the walks of threads and processes. What is told beside
+/// bounds is what it is without them.
+#[test]
+fn bounds_of_walks_are_near_and_stand_beside_the_rest() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = written(WALK, &[], dir.path()).display().to_string();
+    let caches = ["--cache-sim=yes", "--D1=32768,8,64"];
+    let of = processes(&[&caches[..], &[BOUNDS]].concat(), &[&program], dir.path());
+    let row = of[0].rows().iter().find(|row| row.line == 5 && row.function == "main").expect("its line");
+    let mut bins = vec![0; 13];
+    bins[12] = 4 * 3000;
+    assert_eq!((row.first, &row.bins, &row.most), (3000, &bins, &bins), "2,999 others in between");
+    let program = written(THREADS, &["-pthread"], dir.path()).display().to_string();
+    let small = ["--cache-sim=yes", "--I1=1024,2,64", "--D1=16384,4,64", "--LL=65536,4,64"];
+    let more = ["--objects=yes", "--streams=misses", "--sharing=lines", "--L2=32768,8,64,plru", "--branch-sim=yes"];
+    let plain = processes(&[&small[..], &more[..]].concat(), &[&program], dir.path());
+    let of = processes(&[&small[..], &more[..], &[BOUNDS]].concat(), &[&program], dir.path());
+    let mut walked = Vec::new();
+    for (of, plain) in of.iter().zip(&plain) {
+        let row = of.rows().iter().find(|row| row.function == "walk" && row.line == 8).expect("its line");
+        // (999 others in between are nearly 1,024, with what is not known of the few beside.)
+        assert!(row.bins[10] - row.most[10] < 100, "{row:?}");
+        walked.push((row.first, row.bins[10], row.most[10..].iter().sum::<u64>(), row.bins.len()));
+        let misses = |of: &Process| ["D1mr", "D1mw", "D2mr", "D2mw"].map(|event| of.events[event]);
+        assert_eq!(misses(of), misses(plain));
+        let lines = |of: &Process| {
+            let mem = of.mem.clone().expect("a file");
+            assert!(mem.head.sharing.is_some() && !mem.streams.is_empty());
+            // (What the last level misses, and what the library shares, depends on whose turn it is.)
+            let lines = mem.objects.into_iter().find(|o| o.name == "lines").expect("the variable");
+            [lines.counts[0], lines.counts[2]]
+        };
+        assert_eq!(lines(of), lines(plain));
+    }
+    assert_eq!(walked, [(2000, 2 * 39_000, 2 * 39_000, 11), (3000, 3 * 39_000, 3 * 39_000, 11)]);
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     for (options, expected) in [
         (&["--reuse-sample=8"][..], "--reuse-sample is of stack distances: add --reuse-dist=exact"),
         (&[EXACT, "--reuse-sample=3"], "Bad argument '3': one line of 2, 4, 8"),
-        (&["--reuse-dist=bounds"], "--reuse-dist"),
+        (&[BOUNDS], "--reuse-dist=bounds is of what misses simulated caches: add --cache-sim=yes"),
+        (
+            &[BOUNDS, "--cache-sim=yes", "--reuse-sample=8"],
+            "--reuse-sample is of stack distances: add --reuse-dist=exact",
+        ),
+        (
+            &[BOUNDS, "--cache-sim=yes", "--tlb-sim=yes", "--DTLB=4096,4"],
+            "and --tlb-sim, with TLBs of this shape, does not: leave one of them out",
+        ),
+        (&[BOUNDS, "--cache-sim=yes", "--sharing=counts"], "and --sharing, as it is told here, does not: leave"),
+        (&["--tool=callgrind", "--cache-sim=yes", BOUNDS], "--reuse-dist"),
         (&["--tool=callgrind", EXACT], "--reuse-dist"),
     ] {
         let mut words = tools::under_test().to_vec();

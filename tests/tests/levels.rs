@@ -88,6 +88,52 @@ fn both_tools_count_the_same_and_first_levels_do_not_know() {
     });
 }
 
+/// What I1 and D1 held of that which an inclusive LL gave up, as the profile says it.
+fn included(done: &Profiled) -> [u64; 2] {
+    let text = text(done);
+    let line = text.lines().find_map(|line| line.strip_prefix("desc: Included:")).expect("a line of it");
+    let number = |behind: &str| {
+        let (_, rest) = line.split_once(behind).expect("its words");
+        let digits: String = rest.chars().take_while(|c| *c != ' ').filter(char::is_ascii_digit).collect();
+        digits.parse().expect("a number")
+    };
+    let [held, left] = [number("held "), number(" of ")];
+    let says = if held == 0 { "so all counts are exact" } else { "which kept them: counts are near, not exact" };
+    assert!(line.ends_with(says), "{line}");
+    assert_eq!(done.log.contains("Included:"), held > 0, "{}", done.log);
+    [held, left]
+}
+
+/// What emitted caches tell of lines that come and go says the same as a look into first levels that are simulated from every access;
+/// with TLBs, too. Nothing that is counted changes by it, and a large LL takes nothing out.
+#[test]
+fn what_an_inclusive_level_would_take_out_is_counted() {
+    let found = std::cell::Cell::new(0);
+    each(|name, job| {
+        for levels in [&["--LL=4096,4,64"][..], &["--LL=8192,4,128,plru"], &["--L2=2048,4,64", "--LL=4096,4,64"]] {
+            let inclusive = [&SMALL[..], levels, &["--inclusion=inclusive"]].concat();
+            let done = profiled(job, "cachegrind", &inclusive);
+            let [held, left] = included(&done);
+            assert!(held <= left, "{name}, {levels:?}");
+            found.set(found.get() + held);
+            for more in
+                [&["--reuse-dist=exact"][..], &["--tlb-sim=yes", "--DTLB=4,2", "--ITLB=2,1"], &["--reuse-dist=bounds"]]
+            {
+                let other = profiled(job, "cachegrind", &[&inclusive[..], more].concat());
+                assert_eq!(included(&other), [held, left], "{name}, {levels:?}, {more:?}");
+            }
+            if levels.len() == 1 {
+                let plain = profiled(job, "cachegrind", &[&SMALL[..], levels, &["--prefetcher=none"]].concat());
+                assert_eq!(sums(&plain), sums(&done), "{name}, {levels:?}: I1, D1 and LL are what they were");
+            }
+        }
+        let large =
+            profiled(job, "cachegrind", &[&SMALL[..], &["--LL=33554432,16,64", "--inclusion=inclusive"]].concat());
+        assert_eq!(included(&large), [0, 0], "{name}");
+    });
+    assert!(found.get() > 100, "{found:?}");
+}
+
 #[test]
 fn rows_are_sums_and_the_log_says_them() {
     each(|name, job| {
@@ -95,8 +141,9 @@ fn rows_are_sums_and_the_log_says_them() {
         // Checks that rows add up to the summary.
         profile::Profile::parse(&done.raw[0].1).unwrap_or_else(|e| panic!("{name}: {e:#}"));
         let sums = sums(&done);
-        let desc: Vec<String> =
+        let mut desc: Vec<String> =
             text(&done).lines().filter_map(|l| l.strip_prefix("desc: ")).map(str::to_owned).collect();
+        assert!(desc.pop().expect("a line").starts_with("Included:         I1 and D1 held "), "{name}: {desc:?}");
         assert_eq!(
             desc,
             [
@@ -104,7 +151,7 @@ fn rows_are_sums_and_the_log_says_them() {
                 "D1 cache:         1024 B, 64 B, 2-way associative",
                 "L2 cache:         4096 B, 64 B, 4-way associative, plru",
                 "LL cache:         16384 B, 64 B, 4-way associative, srrip",
-                "Inclusion:        LL is inclusive of L2",
+                "Inclusion:        LL is inclusive of L2, I1 and D1",
                 "Prefetcher:       nextline",
             ]
         );
@@ -196,7 +243,11 @@ fn what_cannot_be_is_refused_in_a_sentence() {
         (&["--machine=vax"], "should be help or one of skylake"),
         (&["--L2=32768,8,64"], "--L2 is of simulated caches: add --cache-sim=yes"),
         (&["--machine=zen2"], "--machine is of simulated caches: add --cache-sim=yes"),
-        (&["--cache-sim=yes", "--inclusion=inclusive"], "there is no L2 (lines of I1 and D1 are replaced"),
+        (&["--cache-sim=yes", "--inclusion=exclusive"], "there is no L2 (lines of I1 and D1 are replaced"),
+        (
+            &["--tool=callgrind", "--cache-sim=yes", "--inclusion=inclusive"],
+            "there is no L2 (lines of I1 and D1 are replaced",
+        ),
         (
             &["--cache-sim=yes", "--inclusion=exclusive", "--L2=32768,8,128", "--LL=65536,8,64"],
             "needs lines of one size in L2 and LL, and they have 128 and 64 bytes",

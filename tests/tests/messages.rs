@@ -30,7 +30,7 @@ const NO_MESSAGES: [&str; 20] = [
     "found by \\ from",
     "No context found lines",
     "Lines found in the caches",
-    "LL is {inclusion} of L2",
+    "LL is {inclusion} of {of}",
     "Cache configuration used:",
     "-way, {} B lines",
     "{first} + {b",

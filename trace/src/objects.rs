@@ -11,8 +11,9 @@ use std::sync::Arc;
 
 use crate::follow::{FRAME_WORDS, depth_told};
 use crate::{
-    ALLOCATOR_CALLED, BYTES_USED, BYTES_WORDS, CONTEXT_SITE, CONTEXT_WORDS, LINE_LOADED, LINE_REUSED, LINE_USED,
-    LINE_WORDS, LINES_REPLACED, NOT_COUNTED, PAGE_MISSED, PAGE_WORDS, REPLACED_WORDS, USED_WORDS, object_words,
+    ALLOCATOR_CALLED, BYTES_USED, BYTES_WORDS, CODE_BROUGHT, CODE_BROUGHT_WORDS, CONTEXT_SITE, CONTEXT_WORDS,
+    LINE_BROUGHT, LINE_LOADED, LINE_REUSED, LINE_USED, LINE_WORDS, LINES_REPLACED, LineBrought, NOT_COUNTED,
+    PAGE_MISSED, PAGE_WORDS, REPLACED_WORDS, USED_WORDS, object_words,
 };
 
 /// What a function does with blocks of memory, by its arguments. All return the address of a block, or 0, if nothing else is said.
@@ -218,6 +219,8 @@ pub fn alone(records: &[u32], words_of: impl Fn(u32) -> Option<usize>) -> Vec<u3
             told if depth_told(told).is_some() => Some(FRAME_WORDS),
             LINE_LOADED | LINE_REUSED => Some(LINE_WORDS),
             PAGE_MISSED => Some(PAGE_WORDS),
+            LINE_BROUGHT => Some(LineBrought::WORDS),
+            CODE_BROUGHT => Some(CODE_BROUGHT_WORDS),
             BYTES_USED => Some(BYTES_WORDS),
             LINES_REPLACED => Some(REPLACED_WORDS),
             LINE_USED => Some(USED_WORDS),

@@ -24,6 +24,11 @@ pub struct TraceSettings {
     /// Which bytes of lines the thread reads and writes: records of [`BYTES_USED`] of those that it has not been known to use since the engine
     /// forgot that last. Beside a data cache that [`FirstLevel::keeps_bytes`], without uses, TLBs and calls.
     pub bytes: bool,
+    /// Which line goes for each that is brought into the data cache, and when it was used last: [`LineBrought`]. Beside that
+    /// cache, without uses and calls.
+    pub ages: bool,
+    /// Which ways of the code cache lines are brought into: records of [`CODE_BROUGHT`]. Without uses and calls.
+    pub code_ways: bool,
     /// Branches that are mispredicted.
     pub branches: bool,
     /// Executed blocks and transfers of control.
@@ -130,6 +135,12 @@ impl TraceSettings {
     #[must_use]
     pub fn keeps_bytes(&self) -> bool {
         self.accesses.is_some() && self.bytes
+    }
+
+    /// Whether emitted code tells when lines that go were used last.
+    #[must_use]
+    pub fn tells_ages(&self) -> bool {
+        self.accesses.is_some() && self.ages
     }
 
     /// Whether data accesses are followed.

@@ -8,16 +8,16 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cg_sim::beyond::{Answer, Request};
-use cg_sim::context::{ContextBeyond, ContextLastLevel};
-use cg_sim::usage::Level;
+use cg_sim::beyond::{Answer, Ask as _, Request};
+use cg_sim::context::{ContextBeyond, ContextLastLevel, OldIn};
 use grind_trace::operands;
-use grind_trace::{BYTES_USED, CONTEXT_SITE, CONTEXT_WORDS, LINE_LOADED, LINE_REUSED, LINE_WORDS, Site, SiteKind};
+use grind_trace::{
+    BYTES_USED, CODE_BROUGHT, CONTEXT_SITE, CONTEXT_WORDS, LINE_BROUGHT, LINE_LOADED, LINE_REUSED, LINE_WORDS, Site,
+    SiteKind,
+};
 use grind_types::Tid;
 
-use super::{
-    BeyondFirst, Finding, Found, HotKind, Process, Reuse, Sites, accesses, missed_object, misses, object_record,
-};
+use super::{BeyondFirst, Finding, Found, HotKind, Process, Reuse, Sites, accesses, brought, misses, object_record};
 use crate::counts::EventCounts;
 
 /// One thread's part.
@@ -47,10 +47,13 @@ enum Last {
 
 impl Last {
     /// An access in `context`: whether the second and the last level did not have it. `reused`: as theirs.
-    fn missed(&mut self, request: Request, context: u32, reused: &mut impl FnMut(Level, u32)) -> Option<[bool; 2]> {
+    fn missed(&mut self, request: Request, context: u32, reused: &mut impl FnMut(OldIn, u32)) -> Option<[bool; 2]> {
         match self {
             Self::Nothing => None,
-            Self::Plain(last) => Some([false, last.access(request.addr, request.size, context, reused).missed_ll()]),
+            Self::Plain(last) => {
+                let mut reused = |_, owner| reused(OldIn::Last, owner);
+                Some([false, last.access(request.addr, request.size, context, &mut reused).missed_ll()])
+            }
             Self::Deep(levels) => {
                 let answer = levels.access(request, context, reused);
                 Some([answer != Answer::Second, answer == Answer::Memory])
@@ -76,8 +79,8 @@ pub(super) struct Contexts {
     /// Index of the context that a thread changed to last.
     last: u32,
     threads: HashMap<Tid, Own>,
-    /// Reuses by finder and owner, in the first levels and in the last.
-    reuse: [HashMap<(u32, u32), u64>; 2],
+    /// Reuses by finder and owner, in the first levels, in the last, and in second ones.
+    reuse: [HashMap<(u32, u32), u64>; 3],
 }
 
 impl Contexts {
@@ -103,7 +106,7 @@ impl Contexts {
         self.threads.clear();
         self.threads.extend(thread.map(|t| (child, t)));
         if let Last::Deep(levels) = &mut self.last_level {
-            levels.levels().forked(tid.0, child.0);
+            levels.forked(tid.0, child.0);
         }
     }
 
@@ -116,7 +119,7 @@ impl Contexts {
     pub(super) fn thread_ended(&mut self, tid: Tid) {
         self.threads.remove(&tid);
         if let Last::Deep(levels) = &mut self.last_level {
-            levels.levels().ended(tid.0);
+            levels.ended(tid.0);
         }
     }
 
@@ -140,6 +143,9 @@ impl Contexts {
         if began {
             return;
         }
+        if let Last::Deep(levels) = &mut self.last_level {
+            levels.change_own(tid.0);
+        }
         if std::mem::replace(&mut self.last, to) != to {
             self.last_level.change();
         }
@@ -160,6 +166,7 @@ impl Contexts {
         };
         found.reuse_d1 = named(&self.reuse[0]);
         found.reuse_ll = named(&self.reuse[1]);
+        found.reuse_l2 = named(&self.reuse[2]);
     }
 }
 
@@ -181,6 +188,11 @@ pub(super) fn records(p: &mut Process, sites: &Sites, tid: Tid, words: &[u32]) {
             continue;
         }
         began = false;
+        if site == LINE_BROUGHT || site == CODE_BROUGHT {
+            let Some(behind) = brought(&mut p.included, &mut None, rest) else { return };
+            rest = behind;
+            continue;
+        }
         let Contexts { books, last_level, threads, reuse, .. } = &mut **contexts;
         let Some(own) = threads.get_mut(&tid) else { return };
         let context = own.context;
@@ -235,18 +247,25 @@ pub(super) fn records(p: &mut Process, sites: &Sites, tid: Tid, words: &[u32]) {
             }
         };
         let data = !matches!(hot.kind, HotKind::Fetch);
+        if let Some(included) = p.included.as_mut().filter(|_| !data) {
+            included.fetched(hot.addr, hot.size);
+        }
         let request = Request { instruction: hot.addr, addr, size: size.into(), data };
-        let mut old = 0;
-        let missed = last_level.missed(request, context, &mut |_: Level, owner| {
-            old += 1;
-            *reuse[1].entry((context, owner)).or_default() += 1;
+        let mut old = [0; 2];
+        let missed = last_level.missed(request, context, &mut |of, owner| {
+            let second = usize::from(of == OldIn::Second);
+            old[second] += 1;
+            *reuse[1 + second].entry((context, owner)).or_default() += 1;
         });
         let Some([missed_second, missed_ll]) = missed else { return };
+        if let (Some(included), Last::Deep(levels)) = (&mut p.included, &mut *last_level) {
+            levels.levels().each_left(|addresses| included.left(&addresses));
+        }
         if let Some(objects) = p.objects.as_mut().filter(|_| data && p.by_object) {
-            missed_object(objects, sites, site, addr, size, missed_ll);
+            objects.missed_at(&sites.images, &sites.all[site as usize], (addr, size), missed_ll);
         }
         let mut counts = misses(kind, [1, missed_second.into(), missed_ll.into()]);
-        counts.oc_ll = old;
+        [counts.oc_ll, counts.oc_l2] = old;
         count(site, &counts);
     }
 }

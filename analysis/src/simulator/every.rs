@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use cg_sim::beyond::{Answer, Ask, Request};
-use cg_sim::distance::{Histogram, LruStack, Sample};
+use cg_sim::distance::{LruStack, Sample};
 use cg_sim::tlb::{Missed, ThreadTlbs, Tlbs};
 use cg_sim::{Geometries, Level1, Port};
 use grind_trace::every::repeated::elements;
@@ -17,46 +17,9 @@ use grind_trace::every::{Told, Touched, members};
 use grind_trace::{CONTEXT_SITE, CONTEXT_WORDS, Done, Site, SiteKind, Target};
 use grind_types::Tid;
 
-use super::{BeyondFirst, Nobody, Process, Sites, accesses, missed_object, object_record};
+use super::{BeyondFirst, Nobody, Process, Sites, accesses, object_record};
 use crate::counts::EventCounts;
-use grind_objects::distances::{self, Wanted};
-
-/// How many bins lie beside one another, for those distances that most accesses have.
-const NEAR: usize = 7;
-
-/// Distances by site.
-#[derive(Clone, Debug, Default)]
-struct Tallies {
-    /// The first bins of each site, and the lines that are new.
-    near: Vec<[u64; NEAR + 1]>,
-    /// Those beyond.
-    far: Vec<Option<Box<Histogram>>>,
-}
-
-impl Tallies {
-    fn resize(&mut self, sites: usize) {
-        self.near.resize(sites, [0; NEAR + 1]);
-        self.far.resize(sites, None);
-    }
-
-    #[inline]
-    fn add(&mut self, site: u32, distance: Option<u64>) {
-        let near = &mut self.near[site as usize];
-        match distance {
-            None => near[NEAR] += 1,
-            Some(distance) if distance < 1 << (NEAR - 1) => near[cg_sim::distance::bin(distance)] += 1,
-            Some(_) => self.far[site as usize].get_or_insert_default().add(distance),
-        }
-    }
-
-    fn of(&self, site: usize) -> Histogram {
-        let mut all = self.far[site].as_deref().copied().unwrap_or_default();
-        let [near @ .., first] = &self.near[site];
-        all.bins[..NEAR].copy_from_slice(near);
-        all.first = *first;
-        all
-    }
-}
+use grind_objects::distances::{self, Tallies, Wanted};
 
 /// What a thread has of its own.
 #[derive(Clone, Debug)]
@@ -107,16 +70,8 @@ impl Every {
 
     /// Distances, by instruction.
     pub(super) fn found(&self, sites: &[Site]) -> Option<distances::Found> {
-        let wanted = self.distances?;
-        let mut found: HashMap<grind_objects::Site, Histogram> = HashMap::new();
-        for (n, site) in sites.iter().enumerate().take(self.tallies.near.len()) {
-            let histogram = self.tallies.of(n);
-            if histogram != Histogram::default() {
-                let at = grind_objects::Site { module: site.module, addr: site.addr.0 };
-                found.entry(at).or_default().merge(&histogram);
-            }
-        }
-        Some(distances::Found { wanted, sites: found.into_iter().collect() })
+        let site = |n: usize| sites.get(n).map(|site| grind_objects::Site { module: site.module, addr: site.addr.0 });
+        Some(distances::Found { wanted: self.distances?, sites: self.tallies.found(site) })
     }
 }
 
@@ -193,7 +148,7 @@ fn go_through(
     asked: &mut impl Ask,
     words: &[u32],
 ) {
-    let Every { distances, tallies, line_bits, most, .. } = every;
+    let Every { distances, tallies, line_bits, most, threads, .. } = every;
     let mut rare = std::mem::take(&mut p.rare);
     let mut seen = Seen {
         sample: distances.map(|wanted| wanted.sample),
@@ -201,6 +156,7 @@ fn go_through(
         most: *most,
         tallies,
         thread,
+        others: threads,
         sites,
         asked,
         process: p,
@@ -239,6 +195,8 @@ struct Seen<'a, A> {
     most: u16,
     tallies: &'a mut Tallies,
     thread: &'a mut Thread,
+    /// All other threads.
+    others: &'a HashMap<Tid, Thread>,
     sites: &'a Sites,
     asked: &'a mut A,
     process: &'a mut Process,
@@ -292,13 +250,18 @@ impl<A: Ask> Seen<'_, A> {
         let (p, n) = (&mut *self.process, site as usize);
         let instruction = self.sites.hot[n].addr;
         let answer = self.asked.ask(Request { instruction, addr, size: size.into(), data });
+        if let Some(included) = &mut p.included {
+            let all = || std::iter::once(&*self.thread).chain(self.others.values()).filter_map(|of| of.first.as_ref());
+            self.asked.each_left(|addresses| included.counted(all().any(|first| first.holds(&addresses))));
+        }
         p.tallies[n].0[0] += 1;
         p.tallies[n].0[1] += u64::from(answer == Answer::Memory);
         if self.asked.second() {
             p.second[n] += u64::from(answer != Answer::Second);
         }
         if let Some(objects) = p.objects.as_mut().filter(|_| data && p.by_object) {
-            missed_object(objects, self.sites, site, addr, size, answer == Answer::Memory);
+            let site = &self.sites.all[n];
+            objects.missed_at(&self.sites.images, site, (addr, size), answer == Answer::Memory);
         }
     }
 

@@ -1,7 +1,8 @@
 //! Stack distances: how many other lines a thread has accessed since it accessed a line last, by line of the source.
 //!
 //! A cache of one set that holds `2^n` lines and replaces the one used longest ago misses the accesses of bins behind `n`, and
-//! those of lines that are new: [`Reuse::misses`]. Nothing here panics, whatever the numbers.
+//! those of lines that are new: [`Reuse::misses`]. With bounds, rows are of accesses that missed D1, and such a cache misses at least so
+//! many of them, and at most [`Reuse::misses_at_most`]. Nothing here panics, whatever the numbers.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +20,10 @@ pub struct ReuseHead {
     pub sample: u64,
     /// The accesses that are in the rows.
     pub accesses: u64,
+    /// Rows are bounds of what missed D1, and so many other accesses hit it, whose distances are not known. `None`: rows are of every
+    /// access, and have the distance itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hits: Option<u64>,
 }
 
 /// The accesses of a line of the source.
@@ -37,7 +42,11 @@ pub struct Reuse {
     #[serde(default, skip_serializing_if = "super::is_zero")]
     pub first: u64,
     /// By distance in lines: 0, 1, 2 and 3, 4 to 7, and so on; without zeros at the end.
+    /// With bounds by the lower one.
     pub bins: Vec<u64>,
+    /// With bounds the same by the upper one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub most: Vec<u64>,
 }
 
 impl Reuse {
@@ -50,19 +59,39 @@ impl Reuse {
     /// What a cache of `2^bits` lines, all in one set, would miss of them.
     #[must_use]
     pub fn misses(&self, bits: u32) -> u64 {
-        self.bins.iter().skip(bits as usize + 1).fold(self.first, |sum, n| sum.saturating_add(*n))
+        Self::beyond(self.first, &self.bins, bits)
+    }
+
+    /// The same with bounds: at most so many.
+    #[must_use]
+    pub fn misses_at_most(&self, bits: u32) -> u64 {
+        Self::beyond(self.first, &self.most, bits)
+    }
+
+    fn beyond(first: u64, bins: &[u64], bits: u32) -> u64 {
+        bins.iter().skip(bits as usize + 1).fold(first, |sum, n| sum.saturating_add(*n))
     }
 
     /// Adds what another one has.
     pub fn add(&mut self, other: &Self) {
         self.bins.resize(self.bins.len().max(other.bins.len()), 0);
         super::add(&mut self.bins, &other.bins);
+        self.most.resize(self.most.len().max(other.most.len()), 0);
+        super::add(&mut self.most, &other.most);
         self.first = self.first.saturating_add(other.first);
     }
 
-    /// What is wrong with it, if anything.
-    pub(super) fn problem(&self) -> Option<&'static str> {
-        match self.bins.iter().try_fold(self.first, |sum, n| sum.checked_add(*n)) {
+    /// What is wrong with it, if anything, where there are bounds, or none.
+    pub(super) fn problem(&self, bounds: bool) -> Option<&'static str> {
+        if self.most.len() > BINS || !bounds && !self.most.is_empty() {
+            return Some("there are too many distances");
+        }
+        let all = |bins: &[u64]| bins.iter().try_fold(self.first, |sum, n| sum.checked_add(*n));
+        let more = |bits| self.misses(bits) > self.misses_at_most(bits);
+        if bounds && (all(&self.bins) != all(&self.most) || (0..BINS as u32).any(more)) {
+            return Some("a lower bound is above the upper one");
+        }
+        match all(&self.bins) {
             _ if self.bins.len() > BINS => Some("there are too many distances"),
             None => Some("counts are too large"),
             Some(0) => Some("it has no accesses"),
@@ -84,7 +113,23 @@ mod tests {
         let mut sum = Reuse { first: u64::MAX, ..Reuse::default() };
         sum.add(&row);
         assert_eq!((sum.accesses(), sum.bins.clone()), (u64::MAX, row.bins.clone()));
-        assert!(row.problem().is_none() && sum.problem().is_some() && Reuse::default().problem().is_some());
-        assert!(Reuse { bins: vec![1; BINS + 1], ..row }.problem().is_some());
+        let wrong = |row: &Reuse| row.problem(false).is_some();
+        assert!(!wrong(&row) && wrong(&sum) && wrong(&Reuse::default()));
+        assert!(wrong(&Reuse { bins: vec![1; BINS + 1], ..row }));
+    }
+
+    #[test]
+    fn bounds_are_one_above_the_other() {
+        let row = Reuse { first: 3, bins: vec![0, 20, 10, 5], most: vec![0, 19, 9, 4, 3], ..Reuse::default() };
+        assert_eq!(
+            [1, 2, 3, 4].map(|bits| [row.misses(bits), row.misses_at_most(bits)]),
+            [[18, 19], [8, 10], [3, 6], [3; 2]]
+        );
+        assert!(row.problem(true).is_none() && row.problem(false).is_some(), "{row:?}");
+        let mut sum = row.clone();
+        sum.add(&row);
+        assert_eq!((sum.misses_at_most(3), sum.problem(true)), (12, None));
+        let wrong = |most: &[u64]| Reuse { most: most.into(), ..row.clone() }.problem(true).is_some();
+        assert!(wrong(&[]) && wrong(&[0, 20, 10, 4]) && wrong(&[1, 20, 9, 5]) && wrong(&[0; BINS + 1]));
     }
 }

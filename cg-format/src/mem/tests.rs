@@ -28,7 +28,7 @@ fn mem() -> Mem {
         object(Kind::Heap, "heap@t.c:9", 9, [3, 1]),
     ];
     let streams = Some(StreamsHead { count: 0, line: 64, others: 3 });
-    let reuse = Some(ReuseHead { count: 0, line: 64, sample: 8, accesses: 0 });
+    let reuse = Some(ReuseHead { count: 0, line: 64, sample: 8, accesses: 0, hits: None });
     let events = vec!["D1mr".into(), "D1mw".into()];
     let sharing = Some(SharingHead { line: 64, threads: 3, ..SharingHead::default() });
     let head = Head { version: VERSION, events, streams, reuse, sharing, ..Head::default() };
@@ -52,8 +52,14 @@ fn mem() -> Mem {
         distances: vec![],
     };
     let streams = vec![stream(3, 0, part.clone()), stream(0, 6, Part { misses: 3, walk, ..part })];
-    let row =
-        |line, first, bins: &[u64]| Reuse { function: "f".into(), file: "t.c".into(), line, first, bins: bins.into() };
+    let row = |line, first, bins: &[u64]| Reuse {
+        function: "f".into(),
+        file: "t.c".into(),
+        line,
+        first,
+        bins: bins.into(),
+        most: Vec::new(),
+    };
     let reuse = vec![row(9, 0, &[1, 20]), row(7, 3, &[400]), row(9, 1, &[5, 0, 6])];
     let place = |line| SourceLine { file: "t.c".into(), line, function: "f".into() };
     let used = |thread, object, offset, writes, line| SharedUse {

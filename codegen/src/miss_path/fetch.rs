@@ -2,7 +2,7 @@
 
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
-use grind_trace::FirstLevel;
+use grind_trace::{self as trace, FirstLevel};
 
 use grind_asm::Asm;
 use grind_asm::instructions::{BELOW, E, NE, SHL};
@@ -63,13 +63,30 @@ fn record_code_line(c: &mut Asm, second: bool) {
     c.store_gs(SlotWord::TracePos.at(), R12);
 }
 
+/// Records that a line of code takes way rsi ([`grind_trace::CODE_BROUGHT`]). Changes rcx and r10.
+fn record_code_way(c: &mut Asm, second: bool) {
+    c.lea_disp(R10, RSI, 1);
+    if !second {
+        // The first of two is not the last one; a line alone is.
+        c.load32(RCX, RSP, FETCH_LINES[1]);
+        c.op_reg(0x85, RCX, RCX);
+        let alone = c.jcc(E);
+        c.mov_reg(R10, RSI);
+        c.patch_here(alone);
+    }
+    c.load_gs(RCX, SlotWord::TracePos.at());
+    c.gs_base8_32(0x89, R10, RCX, 4);
+    c.store_site(RCX, trace::CODE_BROUGHT);
+    c.add_gs(SlotWord::TracePos.at(), 4 * trace::CODE_BROUGHT_WORDS as i32);
+}
+
 /// Where rax is saved, and the status flags, as LAHF and SETO give them; other registers are before those.
 const SAVED_RAX: usize = 6;
 const FLAGS: usize = 7;
 
 /// The miss path of a fetch, of a line that is not in the cache, or of two of which one is not. `uses`: it records which line has to
-/// go. `frames`: frames are told.
-pub(crate) fn emit_fetch_miss_path(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
+/// go. `ways`: it records which way the line takes. `frames`: frames are told.
+pub(crate) fn emit_fetch_miss_path(c: &mut Asm, cache: FirstLevel, uses: bool, ways: bool, frames: bool) {
     // (r8 and r10 are free where caches are simulated, and nothing is in them before the checks of accesses.)
     let used: &[Gpr] = if uses { &[RCX, RDX, RSI, R12] } else { &[RCX, RDX, RSI] };
     c.stack_op(0x89, RAX, saved(SAVED_RAX));
@@ -93,6 +110,9 @@ pub(crate) fn emit_fetch_miss_path(c: &mut Asm, cache: FirstLevel, uses: bool, f
         replace_code_line(c, cache);
         if uses {
             record_code_line(c, second);
+        }
+        if ways {
+            record_code_way(c, second);
         }
     };
     let present = fetched(c, false);
@@ -145,8 +165,8 @@ pub(crate) fn emit_fetch_miss_path(c: &mut Asm, cache: FirstLevel, uses: bool, f
     c.jmp_back(end);
 }
 
-/// The same where TLBs are simulated, one line after the other.
-pub(crate) fn emit_fetch_miss_path_with_pages(c: &mut Asm, of: Buffer) {
+/// The same where TLBs are simulated, one line after the other. `ways` as there.
+pub(crate) fn emit_fetch_miss_path_with_pages(c: &mut Asm, of: Buffer, ways: bool) {
     const MORE: [Gpr; 8] = [RCX, RDX, RSI, RDI, RBX, R12, R13, R14];
     let kept = |n: usize| saved(if n < SAVED_RAX { n } else { n + 2 });
     let line_bits = of.cache.line.trailing_zeros() as i8;
@@ -176,7 +196,7 @@ pub(crate) fn emit_fetch_miss_path_with_pages(c: &mut Asm, of: Buffer) {
         c.mov_reg(RAX, R13);
         pages::use_page(c, of, |c, to| c.load32(to, RSP, FETCH_SITE));
         c.load32(RDX, RSP, FETCH_LINES[usize::from(second)] + 8); // rdx: a way of the set
-        find_code_line(c, of.cache, line_bits);
+        find_code_line(c, of.cache, line_bits, ways.then_some(second));
         shown::show_code(c, line_bits);
         c.lea_disp(RCX, RSI, (layout::CODE_TIMES as u32).cast_signed());
         c.gs_index32(0x89, RCX, RBX, layout::LINES as u32);
@@ -203,8 +223,8 @@ pub(crate) fn emit_fetch_miss_path_with_pages(c: &mut Asm, of: Buffer) {
 }
 
 /// Into rsi: the way of line rbx, of those from rdx on: the one that holds it without showing it, or the one that was fetched from
-/// longest ago, which is given up for it. Changes rcx, rdx, r8 and r10.
-fn find_code_line(c: &mut Asm, cache: FirstLevel, line_bits: i8) {
+/// longest ago, which is given up for it, and recorded if it is known here which line of the fetch it is. Changes rcx, rdx, r8 and r10.
+fn find_code_line(c: &mut Asm, cache: FirstLevel, line_bits: i8, second: Option<bool>) {
     let (lines, ways) = (layout::LINES as u32, layout::CODE_WAYS as u32);
     c.mov_reg(RSI, RDX);
     c.lea_disp(R10, RDX, (cache.ways * 8) as i32); // r10: the set's end
@@ -224,6 +244,9 @@ fn find_code_line(c: &mut Asm, cache: FirstLevel, line_bits: i8) {
     c.patch_here(not_shown);
     c.gs_index(0x89, RBX, RSI, ways);
     c.store_gs32_imm(SlotWord::LineMissed.at(), 1);
+    if let Some(second) = second {
+        record_code_way(c, second);
+    }
     c.patch_here(hidden);
 }
 

@@ -10,7 +10,7 @@ use grind_trace::FirstLevel;
 use grind_asm::Asm;
 use grind_asm::instructions::{BELOW, E, NE, NOT_SIGN, SHL, SHR};
 
-use super::{R8, R10, R14, RAX, RCX, RDI, RDX, UNROLLED, bytes, shown};
+use super::{R8, R10, R14, RAX, RCX, RDI, RDX, Told, UNROLLED, ages, bytes, shown};
 
 /// Where a line and its entry are.
 #[derive(Clone, Copy, Debug)]
@@ -25,27 +25,27 @@ pub(super) struct Line {
     other: Gpr,
     /// TLBs are simulated: a line that is shown no more is no more one of its page's.
     pages: bool,
-    /// Which bytes of lines are used is told.
-    bytes: bool,
+    /// What is told of lines.
+    told: Told,
 }
 
 impl Line {
-    /// The same where it is told which bytes of lines are used, or not.
-    pub(super) fn telling(self, bytes: bool) -> Self {
-        Self { bytes, ..self }
+    /// The same where this is told.
+    pub(super) fn telling(self, told: Told) -> Self {
+        Self { told, ..self }
     }
 }
 
 /// In most miss paths.
 pub(super) const LINE: Line =
-    Line { reg: RAX, negated: false, entry: RCX, free: R8, other: R14, pages: false, bytes: false };
+    Line { reg: RAX, negated: false, entry: RCX, free: R8, other: R14, pages: false, told: Told::NOTHING };
 
 /// The same where TLBs are simulated.
 pub(super) const LINE_OF_PAGE: Line = Line { pages: true, ..LINE };
 
 /// In the miss path of a second line ([`Asm::miss_path_of_second`]).
 pub(super) const SECOND: Line =
-    Line { reg: R8, negated: true, entry: R10, free: RDI, other: RCX, pages: false, bytes: false };
+    Line { reg: R8, negated: true, entry: R10, free: RDI, other: RCX, pages: false, told: Told::NOTHING };
 
 /// What is rarely executed of a miss path, and stands behind it: the field of the jump that leads there, and where it goes on.
 #[derive(Clone, Copy, Debug)]
@@ -169,6 +169,10 @@ pub(super) fn replace(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr, fr
         oldest(c, cache, first, [least, time, place]);
     }
     c.gs_index(0x8b, place, RDX, layout::DATA_WHERE as u32);
+    if line.told.ages {
+        debug_assert!(!line.negated, "its address is recorded");
+        ages::record(c, line.reg, place, [LINE_TAG, LINE_TIME]);
+    }
     c.op_reg(0x85, place, place);
     let field = c.jcc_away(NOT_SIGN);
     if line.pages {
@@ -196,7 +200,7 @@ pub(super) fn show(c: &mut Asm, line: Line, time: Gpr, kept: bool) {
 pub(super) fn show_tag(c: &mut Asm, line: Line, tag: Gpr, time: Gpr) {
     c.gs_index(0x89, tag, line.entry, layout::DATA_TAGS as u32);
     c.gs_index(0x89, time, line.entry, layout::DATA_TIMES as u32);
-    if line.bytes {
+    if line.told.bytes {
         let free = if tag == line.free { line.other } else { line.free };
         bytes::show(c, line.entry, tag, free);
     }

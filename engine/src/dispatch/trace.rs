@@ -216,7 +216,7 @@ impl Dispatcher<'_> {
         let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
         let (slot, pool, code_cache) = (th.slot, p.pool.clone(), p.code_cache.clone());
         let settings = code_cache.borrow().trace.settings;
-        let (uses, bytes) = (settings.keeps_uses(), settings.keeps_bytes());
+        let (uses, bytes, ages) = (settings.keeps_uses(), settings.keeps_bytes(), settings.tells_ages());
         let kind = code_cache.borrow().trans.trace_sites[site as usize].kind;
         let (Some(cache), SiteKind::Repeated { size, source, target, target_first, narrow }) =
             (code_cache.borrow().trace.settings.accesses, kind)
@@ -227,11 +227,12 @@ impl Dispatcher<'_> {
         let mut records = Vec::new();
         let tlb = code_cache.borrow().trace.settings.tlbs.map(|tlbs| tlbs.data);
         let state = pool.borrow().data_cache(slot, cache, DataKept::by(&settings));
-        let mut miss_path_asm = MissPathAsm::new(state, cache, uses).telling(bytes).with_tlb(tlb);
+        let mut miss_path_asm = MissPathAsm::new(state, cache, uses).telling(bytes).aging(ages).with_tlb(tlb);
         miss_path_asm.repeat(repeat, before, after, |done, missed, at_target| {
             let site = site + 1 + u32::from(at_target);
             records.extend(done.touched.iter().map(|t| of_line(t, site).to_vec()));
             records.extend(done.page_misses.iter().map(|page| of_page(*page, site).to_vec()));
+            records.extend(done.brought.iter().map(|line| line.words().to_vec()));
             if let Some(address) = missed {
                 let [low, high] = halves(address);
                 records.extend(of_miss(site, &done.replaced).unwrap_or_else(|| vec![vec![site, low, high]]));
@@ -266,7 +267,7 @@ impl Dispatcher<'_> {
         let Some(p) = self.process_of(tid) else { return };
         let (pool, code_cache) = (p.pool.clone(), p.code_cache.clone());
         let settings = code_cache.borrow().trace.settings;
-        let (uses, bytes) = (settings.keeps_uses(), settings.keeps_bytes());
+        let (uses, bytes, ages) = (settings.keeps_uses(), settings.keeps_bytes(), settings.tells_ages());
         let (cache, touches) = {
             let code_cache = code_cache.borrow();
             let (Some(cache), SiteKind::Special { index, words }) =
@@ -292,17 +293,22 @@ impl Dispatcher<'_> {
                 Done::Write => site + 2,
                 Done::Modify => site + 3,
             };
-            let (missed, touched, replaced, pages) = {
+            let (missed, done) = {
                 let pool = pool.borrow();
-                let mut miss_path_asm = MissPathAsm::new(pool.words(slot), cache, uses).telling(bytes).with_tlb(tlb);
-                let missed = miss_path_asm.access(touch.address, size);
-                (missed, miss_path_asm.touched, miss_path_asm.replaced, miss_path_asm.page_misses)
+                let words = pool.words(slot);
+                let mut done = MissPathAsm::new(words, cache, uses).telling(bytes).aging(ages).with_tlb(tlb);
+                let missed = done.access(touch.address, size);
+                (missed, (done.touched, done.replaced, done.page_misses, done.brought))
             };
+            let (touched, replaced, pages, brought) = done;
             for touched in &touched {
                 self.append(tid, slot, &of_line(touched, site));
             }
             for page in pages {
                 self.append(tid, slot, &of_page(page, site));
+            }
+            for line in brought {
+                self.append(tid, slot, &line.words());
             }
             if missed {
                 let [low, high] = halves(touch.address);

@@ -128,7 +128,8 @@ fn random_programs_under_grind() {
 }
 
 /// Levels beyond small first-level caches: second and last, inclusion and prefetcher.
-const LEVELS: [(&str, &str, &str, &str); 8] = [
+const LEVELS: [(&str, &str, &str, &str); 9] = [
+    ("", "8192,4,64,plru", "inclusive", "stream"),
     ("", "8192,4,64,plru", "none", "none"),
     ("", "8192,4,64,random:5", "none", "stream"),
     ("4096,4,64", "8192,4,64", "none", "none"),

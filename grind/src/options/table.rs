@@ -455,8 +455,9 @@ pub static OPTIONS: &[Opt] = &[
         distances::WHICH,
         Role::Tool(distances::which),
         "no",
-        "find the stack distance of every data access, which says what a cache of any size would miss (exact), in the file of data \
-         objects; slow: every access is told, and contexts of the statistics are not told apart",
+        "find stack distances of data accesses, which say what caches of other sizes would miss, in the file of data objects: with \
+         --cache-sim=yes of those that miss D1, within bounds (bounds), or of every access (exact), which is slow, as all of them are told; \
+         contexts of the statistics are not told apart",
     ),
     opt(
         &["--reuse-sample"],
@@ -489,7 +490,7 @@ pub static OPTIONS: &[Opt] = &[
             Ok(())
         }),
         "mem.out.%p",
-        "with --objects=yes, --reuse-dist=exact or --sharing: the file of data objects, distances and shared lines, JSON lines; FILE.data beside it is a profile of them for cg_annotate; %p, %n, %q{VAR}, %r and %% as in --log-file",
+        "with --objects=yes, --reuse-dist or --sharing: the file of data objects, distances and shared lines, JSON lines; FILE.data beside it is a profile of them for cg_annotate; %p, %n, %q{VAR}, %r and %% as in --log-file",
     ),
     opt(
         &["--branch-sim"],
@@ -575,8 +576,8 @@ pub static OPTIONS: &[Opt] = &[
         levels::INCLUSION,
         Role::Tool(levels::inclusion),
         "none",
-        "what LL holds of L2: all (inclusive; what leaves LL leaves L2, but not I1 and D1), only what has left it (exclusive), or \
-         whatever comes of it (none)",
+        "what LL holds of the levels above it: all (inclusive; what leaves LL leaves L2; I1 and D1 keep it, and the profile says how many of \
+         these lines they held), only what has left L2 (exclusive), or whatever comes of it (none)",
     ),
     opt(
         &["--prefetcher"],

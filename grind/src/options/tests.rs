@@ -139,7 +139,9 @@ fn caches_are_chosen() {
     assert_eq!(sharing(&["--sharing=counts", "x"]), Some(Detail::Counts));
     assert_eq!(sharing(&["--sharing=lines", "--sharing=no", "x"]), None);
     let (o, _) = run(&["--reuse-dist=exact", "--reuse-sample=64", "x"]);
-    assert_eq!(o.distances, distances::Wanted { exact: true, sample: Some(64) });
+    assert_eq!(o.distances, distances::Wanted { which: Some(distances::Which::Exact), sample: Some(64) });
+    let (o, _) = run(&["--reuse-dist=bounds", "x"]);
+    assert_eq!(o.distances, distances::Wanted { which: Some(distances::Which::Bounds), sample: None });
     let (o, _) = run(&["--reuse-dist=exact", "--reuse-dist=no", "--reuse-sample=8", "--reuse-sample=0", "x"]);
     assert_eq!(o.distances, distances::Wanted::default());
     assert!(error(&["--reuse-sample=12", "x"]).contains("another power of two"));

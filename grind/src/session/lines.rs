@@ -24,7 +24,7 @@ use super::{Process, Runner};
 use crate::advice;
 use crate::contexts::{self, Named};
 use crate::log::Voice;
-use crate::simulation;
+use crate::simulation::{self, Simulation};
 
 /// The profiles of a process: the sum first, then one for each context, whose names come with them.
 struct Profiles {
@@ -59,7 +59,8 @@ impl Runner<'_> {
         let mut tables = vec![table(report.counts, None)];
         tables.extend(contexts.iter().map(|c| table(&c.counts, Some(c.context))));
         let named: Vec<Named> = contexts.iter().map(|c| Named::new(c.context, c.name.as_deref())).collect();
-        let desc = self.simulation.descriptions();
+        let mut desc = self.simulation.descriptions();
+        desc.extend(found.included.map(Simulation::included));
         let all = broken::caught(|| {
             fault::point("names");
             let made = Made::of(&self.made, report.pid);
@@ -102,7 +103,10 @@ impl Runner<'_> {
         let found = self.findings.take(pid);
         let Profiles { all, named } = self.profiles_of_lines(report, &found);
         let asked = self.options.objects || found.distances.is_some() || found.sharing.is_some();
-        let objects = asked.then(|| self.objects(report, &found));
+        let mut objects = asked.then(|| self.objects(report, &found));
+        if let (Some(objects), Ok(profiles)) = (&mut objects, &all) {
+            Self::tell_hits(objects, &profiles[0]);
+        }
         if self.options.verbosity > 1 {
             for warning in self.symbolizer.warnings() {
                 self.log.say(pid, Voice::Detail, &warning);
@@ -142,6 +146,10 @@ impl Runner<'_> {
         if self.options.verbosity > 0 {
             let summary = simulation::summary(self.simulation.events(), &total);
             self.user(pid, &summary);
+            if let Some(counts) = found.included.filter(|counts| counts.held > 0) {
+                let text = String::from_utf8_lossy(&Simulation::included(counts)).into_owned();
+                self.user(pid, &format!("\n{text}"));
+            }
             if let Some(cycles) = self.cycles.take() {
                 self.user(pid, "");
                 self.user(pid, &cycles.summary(cycles.unknown(report.counts)));

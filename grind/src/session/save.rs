@@ -25,6 +25,7 @@ use crate::contexts::{self, Named};
 use crate::invocation::Invocation;
 use crate::log::{Voice, command_line};
 use crate::options::Tool;
+use crate::simulation::Simulation;
 use crate::tree::Ended;
 
 impl Runner<'_> {
@@ -129,11 +130,24 @@ impl Runner<'_> {
     /// The data objects and distances of a process that has ended.
     pub(super) fn objects(&mut self, report: &ProcessReport<'_>, found: &Found) -> Mem {
         let mut desc = self.simulation.descriptions();
+        desc.extend(found.included.map(Simulation::included));
         desc.extend(self.broken.as_ref().map(|what| broken::description(what)));
         let command = self.processes.get(&report.pid).map(|p| dump::command(&p.args)).unwrap_or_default();
         let objects = self.options.objects.then_some(&found.objects);
         let (distances, sharing) = (found.distances.as_ref(), found.sharing.as_ref());
         grind_objects::report::mem(report, objects, distances, sharing, &mut *self.symbolizer, &command, &desc)
+    }
+
+    /// Bounds of distances are of what missed D1: tells how many accesses of a process hit it.
+    pub(super) fn tell_hits(objects: &mut Mem, profile: &Profile) {
+        let Some(head) = objects.head.reuse.as_mut().filter(|head| head.hits.is_some()) else { return };
+        let total = |name: &str| {
+            let at = profile.header.events.iter().position(|event| event == name);
+            at.and_then(|at| profile.total().get(at).copied()).unwrap_or(0)
+        };
+        let accesses = total("Dr").saturating_add(total("Dw"));
+        let hits = accesses.saturating_sub(total("D1mr")).saturating_sub(total("D1mw"));
+        head.hits = Some(u64::try_from(hits).unwrap_or(0));
     }
 
     /// The data objects of the parts of a process's profile that have been written since the last time: each has its own.
@@ -273,7 +287,10 @@ impl Runner<'_> {
         if events.contexts {
             self.user(pid, "");
             let d1 = contexts::reuse("D1", named, &found.reuse_d1);
-            let ll = contexts::reuse("LL", named, &found.reuse_ll);
+            let mut ll = contexts::reuse("LL", named, &found.reuse_ll);
+            if !found.reuse_l2.is_empty() {
+                ll = format!("{}\n{ll}", contexts::reuse("L2", named, &found.reuse_l2));
+            }
             let text = match (d1.as_str(), ll.as_str()) {
                 ("", "") => "No context found lines of another one's in the caches.".to_owned(),
                 _ => format!(
