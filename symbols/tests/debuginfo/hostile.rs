@@ -27,7 +27,7 @@ impl Random {
 }
 
 fn samples(folder: &Path) -> Vec<Vec<u8>> {
-    let source = "static inline __attribute__((always_inline)) int one(int x)\n{ return x + 1; }\nint main(int c, char **v)\n{ return one(c) - 2; }\n";
+    let source = "struct at { int x; struct { char c, d[9]; } in[3]; unsigned b : 3; union { int i; double e; }; } at[4];\nstatic inline __attribute__((always_inline)) int one(int x)\n{ struct at *p = at; return x + p->x + 1; }\nint main(int c, char **v)\n{ return one(c) - 2; }\n";
     fs::write(folder.join("main.c"), source).unwrap();
     let flags: [&[&str]; 4] =
         [&["-gdwarf-5"], &["-gdwarf-4", "-no-pie"], &["-g", "-gz"], &["-gdwarf-2", "-shared", "-fPIC"]];
@@ -60,6 +60,14 @@ fn ask(bytes: Vec<u8>) {
     }
     assert!(found.functions.iter().chain(&found.files).all(|n| !n.contains(&b'\n') && !n.contains(&0)));
     let _ = (object.function_at(Svma(0x1130)), object.line_at(Svma(0x1130)), object.warnings());
+    let [at] = object.symbols_named(["at"]);
+    let (start, size) = at.unwrap_or((Svma(0x4040), 256));
+    let layouts = [start.0, 0, u64::MAX].map(|at| object.layout_of_variable(Svma(at), size));
+    let pointees = [0x1129, 0x1139, 0x40_1110].map(|call| object.pointee(Svma(call), b"p"));
+    for layout in layouts.iter().flatten().chain(pointees.iter().flatten().map(|found| &found.layout)) {
+        let bytes = (0..layout.size.min(500)).filter_map(|byte| Some((byte, layout.at(byte)?)));
+        assert!(bytes.into_iter().all(|(_, n)| n < layout.members.len()));
+    }
 }
 
 #[test]
