@@ -26,7 +26,7 @@ const EFFORT: usize = 1 << 20;
 const SAID: usize = 6;
 
 /// A structure, as far as its bytes are concerned.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
     /// Its name, as the source has it; empty if it has none.
     pub name: Name,

@@ -89,16 +89,21 @@ impl Object {
     #[must_use]
     pub fn pointee(&self, call: Svma, name: &[u8]) -> Option<Pointee> {
         self.with_types(|reading, shift| {
-            let at = reading.pointer(call.0.wrapping_sub(shift), name)?;
             let mut names = Vec::new();
-            let (unit, at) = reading.stripped(at, &mut Vec::new())?;
-            let pointer = reading.entry(&unit, at)?;
-            if pointer.tag() != constants::DW_TAG_pointer_type {
-                return None;
+            let mut structure = None;
+            for at in reading.pointers(call.0.wrapping_sub(shift), name)? {
+                let at = reading.led_to(at?, &mut names)?;
+                // All of them must mean the same.
+                if structure.replace(at).is_some_and(|before| before != at) {
+                    return None;
+                }
             }
-            let found = reading.typed(&unit, reference(&pointer, constants::DW_AT_type)?, 0, &mut names)?;
-            let layout = reading.layout(&found)?;
-            names.push(layout.name.clone());
+            let found = reading.typed_at(structure?)?;
+            let mut layout = reading.layout(&found)?;
+            match names.first() {
+                Some(name) if layout.name.is_empty() => layout.name = name.clone(),
+                _ => names.push(layout.name.clone()),
+            }
             Some(Pointee { layout, names })
         })
     }
@@ -396,6 +401,18 @@ impl<'d> Reading<'_, 'd> {
         Some(Typed { size, array: true, open, ..element })
     }
 
+    /// Where what a pointer leads to is, behind what only says how it is used. `names` are told those that are defined to mean it.
+    fn led_to(&mut self, pointer: DebugInfoOffset, names: &mut Vec<Name>) -> Option<DebugInfoOffset> {
+        let (unit, at) = self.stripped(pointer, &mut Vec::new())?;
+        let pointer = self.entry(&unit, at)?;
+        if pointer.tag() != constants::DW_TAG_pointer_type {
+            return None;
+        }
+        let (unit, at) = self.follow(&unit, reference(&pointer, constants::DW_AT_type)?)?;
+        let (unit, at) = self.stripped(at.to_debug_info_offset(&unit.header)?, names)?;
+        at.to_debug_info_offset(&unit.header)
+    }
+
     /// Tells every entry below one, and how deep it is below it.
     fn each_below(
         &mut self,
@@ -499,8 +516,8 @@ impl<'d> Reading<'_, 'd> {
         Some(Described { name, start, size, of: typed.of, array: typed.array, base })
     }
 
-    /// Where the type of the variable called `name` is that code at an address means.
-    fn pointer(&mut self, address: u64, name: &[u8]) -> Option<DebugInfoOffset> {
+    /// Where the types of the variables called `name` are that code at an address may mean; there is one at least.
+    fn pointers(&mut self, address: u64, name: &[u8]) -> Option<Vec<Option<DebugInfoOffset>>> {
         let covers = |begin: u64, end: u64| begin != 0 && begin <= address && address < end;
         let mut effort = MOST_RANGES;
         for n in 0..self.starts.len() {
@@ -508,7 +525,7 @@ impl<'d> Reading<'_, 'd> {
             match coverage(self.dwarf, &unit, covers, &mut effort) {
                 Coverage::Hit => {
                     self.spend(self.starts[n].1)?;
-                    return self.pointer_in(&unit, name, covers, &mut effort);
+                    return self.pointers_in(&unit, name, covers, &mut effort);
                 }
                 Coverage::Miss | Coverage::Unknown => _ = self.units.remove(&self.starts[n].0.0),
             }
@@ -516,13 +533,13 @@ impl<'d> Reading<'_, 'd> {
         None
     }
 
-    fn pointer_in(
+    fn pointers_in(
         &mut self,
         unit: &Rc<Unit<Slice<'d>>>,
         name: &[u8],
         covers: impl Fn(u64, u64) -> bool + Copy,
         effort: &mut u64,
-    ) -> Option<DebugInfoOffset> {
+    ) -> Option<Vec<Option<DebugInfoOffset>>> {
         let (mut globals, mut locals) = (Vec::new(), Vec::new());
         // The innermost function that has the code: how deep it is, whether entries are still below it, whether it is a copy.
         let mut function: Option<(isize, bool, bool)> = None;
@@ -578,8 +595,7 @@ impl<'d> Reading<'_, 'd> {
         // A copy may lack a variable of what it is a copy of, which hides a global one.
         let (_, _, copy) = function?;
         let all = if locals.is_empty() && !copy { globals } else { locals };
-        let first = (*all.first()?)?;
-        all.iter().all(|at| *at == Some(first)).then_some(first)
+        (!all.is_empty()).then_some(all)
     }
 
     fn has_code(

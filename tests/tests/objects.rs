@@ -549,3 +549,66 @@ fn blocking_by_the_hint_takes_what_the_closed_form_says() {
     assert!((once..once + once / 200).contains(&got), "{got} of {}", misses(&by_columns));
     assert_eq!(misses(&by_columns), once * slices[0]);
 }
+
+/// Each walk over structures of a line each misses the member that it is made for, once for each structure: of variables, and of blocks
+/// of which the line that allocates them says what they are. Of others there are no members, and never wrong ones.
+#[test]
+fn members_are_those_that_a_program_accesses() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let source = dir.path().join("members.c");
+    std::fs::copy(&Source::open("objects", "members").path, &source).expect("a copy");
+    for compiler in [&["gcc", "-O1"][..], &["gcc", "-O2", "-gdwarf-4"], &["clang", "-O1"]] {
+        if compiler[0] != "gcc" && !tools::have(&[compiler[0]]) {
+            continue;
+        }
+        let program = dir.path().join("members").display().to_string();
+        let from = source.display().to_string();
+        let words = compiler.iter().copied().chain(["-g", "-o", &program, &from]).map(str::to_owned);
+        compile(&words.collect::<Vec<_>>(), dir.path());
+        let got = run(&[&program], dir.path());
+        let object = |name: &str| got.objects().iter().find(|o| o.name == name).unwrap_or_else(|| panic!("no {name}"));
+        let heap = |marker: &str| object(&format!("heap@members.c:{}", line_of("members", marker)));
+        let missed = |object: &Object, of: &str, bytes: u64| {
+            let members = object.members.as_ref().unwrap_or_else(|| panic!("{compiler:?}: {}", object.name));
+            assert_eq!((&*members.name, members.bytes), (of, bytes), "{compiler:?}");
+            let sum = |event: usize| members.missed.iter().map(|member| member.counts[event]).sum::<u64>();
+            assert_eq!((0..4).map(sum).collect::<Vec<_>>(), object.counts, "{compiler:?}");
+            let rows = members.missed.iter().map(|m| (m.name.clone(), (m.offset, m.bytes, m.counts[0], m.counts[2])));
+            rows.collect::<BTreeMap<_, _>>()
+        };
+        let all = 3 * 20_000;
+        let entries = missed(object("entries"), "entry_t", 64);
+        let expected = [
+            ("key.length", (8, 4, all, 0)),
+            ("value.number|text", (16, 8, all, 0)),
+            ("at[].y", (26, 2, all, 0)),
+            ("count", (44, 4, 0, all)),
+        ];
+        for (name, counts) in expected {
+            assert_eq!(entries.get(name), Some(&counts), "{compiler:?}: {name} of {entries:?}");
+        }
+        // (Both bit-fields have bytes that are read.)
+        let bits = entries.iter().filter(|(name, _)| name.contains("high")).map(|(_, counts)| counts.2).sum::<u64>();
+        assert_eq!((bits, entries.len()), (all, 5), "{compiler:?}: {entries:?}");
+        let copies = missed(heap("copies"), "entry_t", 64);
+        let expected = [("at[].x", (24, 2, all, 0)), ("key.hash", (0, 8, 0, all))];
+        assert_eq!(copies, expected.map(|(name, counts)| (name.to_owned(), counts)).into(), "{compiler:?}");
+        let nodes = missed(heap("node"), "node", 64);
+        let (offset, bytes, reads, writes) = nodes["value"];
+        assert_eq!((offset, bytes, reads), (0, 8, all), "{compiler:?}: {nodes:?}");
+        assert!(writes > 0 && nodes.len() == 1, "{nodes:?}");
+        for other in ["two sizes", "another structure"] {
+            assert_eq!(heap(other).members, None, "{compiler:?}: {other}");
+            assert!(heap(other).counts[0] > 0);
+        }
+        assert!(got.objects().iter().all(|o| o.kind != Kind::Heap || o.members.is_none() || o.line > 0));
+        // What nobody has shown to be what the program was made from says nothing.
+        let later = std::time::SystemTime::now() + std::time::Duration::from_secs(100);
+        std::fs::File::open(&source).and_then(|file| file.set_modified(later)).expect("a time");
+        let again = run(&[&program], dir.path());
+        let named = |kind| again.objects().iter().filter(|o| o.kind == kind && o.members.is_some()).count();
+        assert_eq!(named(Kind::Heap), 0);
+        assert!(named(Kind::Variable) > 0);
+        std::fs::File::open(&source).and_then(|file| file.set_modified(std::time::UNIX_EPOCH)).expect("a time");
+    }
+}

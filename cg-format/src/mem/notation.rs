@@ -146,7 +146,8 @@ pub fn hint(stream: &Stream, line: u64) -> Option<String> {
 }
 
 /// The identifier left of the only `=` of a line.
-fn assigned(line: &[u8]) -> Option<String> {
+#[must_use]
+pub fn assigned(line: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(line).ok()?;
     let code = text.split("//").next().unwrap_or_default();
     let bytes = code.as_bytes();

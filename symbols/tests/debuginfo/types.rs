@@ -32,6 +32,7 @@ static struct point *wide(int n)
     struct point *here = malloc(n * sizeof *here); printf("%p", (void *)here);
     { struct other *twice = malloc(32); printf("%p%p", (void *)twice, (void *)kept); }
     { int twice = n; printf("%d", twice); }
+    { typedef struct point point_t; const point_t *volatile here = many; printf("%d", here->x); }
     return here;
 }
 int main(int c, char **v)
