@@ -12,6 +12,7 @@
 
 mod blocks;
 pub mod distances;
+pub mod hints;
 pub mod members;
 pub mod report;
 pub mod sharing;

@@ -206,7 +206,7 @@ fn missed_by(all: &mut Mem, found: &Found, rows: &[usize]) {
 }
 
 /// How often these instructions were executed: as `executed` says by address, or else the report.
-fn executions(
+pub(super) fn executions(
     report: &ProcessReport<'_>,
     executed: Option<&BTreeMap<u64, u64>>,
     sites: impl Iterator<Item = Site>,

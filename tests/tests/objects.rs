@@ -612,3 +612,62 @@ fn members_are_those_that_a_program_accesses() {
         std::fs::File::open(&source).and_then(|file| file.set_modified(std::time::UNIX_EPOCH)).expect("a time");
     }
 }
+
+/// A loop of four instructions over what memory, or the last level, has: as many steps ahead as a miss takes turns. Lists have no hint, nor has
+/// what the prefetcher of the run loads.
+#[test]
+fn hints_are_of_regular_streams_that_nothing_covers() {
+    if !tools::have(&["nm"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    for flags in [&["-pie"][..], &["-no-pie", "-static"]] {
+        let program = build("hints", flags, dir.path()).display().to_string();
+        let symbols = std::process::Command::new("nm").arg(&program).output().expect("nm").stdout;
+        let symbols = String::from_utf8_lossy(&symbols).into_owned();
+        let address = |name: &str| {
+            let line = symbols.lines().find(|line| line.ends_with(&format!(" {name}"))).expect("a symbol");
+            u64::from_str_radix(line.split(' ').next().unwrap_or_default(), 16).expect("an address")
+        };
+        let of = |prefetcher: &str| {
+            let out = dir.path().join("hints.csv");
+            let hints = format!("--prefetch-hints={}", out.display());
+            let chosen = format!("--prefetcher={prefetcher}");
+            run_with(&["--D1=32768,8,64", "--streams=misses", &hints, &chosen], &[&program], dir.path());
+            let text = std::fs::read_to_string(out).expect("hints");
+            let row = |line: &str| {
+                let words: Vec<&str> = line.split(',').collect();
+                let at =
+                    words[0].strip_prefix("0x").and_then(|at| u64::from_str_radix(at, 16).ok()).expect("an address");
+                (at, (words[1].parse::<i64>().expect("a number"), words[2].to_owned()))
+            };
+            text.lines().map(row).collect::<BTreeMap<_, _>>()
+        };
+        let got = of("none");
+        for (site, expected) in [
+            ("site_far", Some((8 * 25, "nta"))),
+            ("site_near", Some((8 * 3, "t0"))),
+            ("site_column", Some((4800 * 3, "t0"))),
+            ("site_follow", None),
+        ] {
+            let hint = got.get(&address(site)).map(|(delta, kind)| (*delta, kind.as_str()));
+            assert_eq!(hint, expected, "{flags:?}: {site} of {got:x?}");
+        }
+        let sites = |prefetcher: &str| {
+            let got = of(prefetcher);
+            ["site_far", "site_near", "site_column"].map(|site| got.contains_key(&address(site)))
+        };
+        assert_eq!(sites("nextline"), [false, false, true], "the next line is none of another row");
+        assert_eq!(sites("stream"), [false, false, true], "each row is in another page");
+        assert_eq!(sites("stride"), [false, false, false]);
+    }
+    for (words, says) in [
+        (&["--cache-sim=yes", "--objects=yes", "--prefetch-hints=x"][..], "add --streams=misses"),
+        (&["--tool=callgrind", "--streams=misses", "--prefetch-hints=x"], "--prefetch-hints"),
+    ] {
+        let words = tools::under_test().iter().map(String::as_str).chain(words.iter().copied()).chain(["echo", "ran"]);
+        let outcome = Job::new(words, dir.path()).native();
+        let text = String::from_utf8_lossy(&outcome.stderr).into_owned();
+        assert!(!outcome.status.success() && outcome.stdout.is_empty() && text.contains(says), "{text}");
+    }
+}
