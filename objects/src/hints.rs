@@ -37,7 +37,7 @@ pub struct Hint {
     pub address: u64,
     /// Bytes from what it accesses to what is to be loaded.
     pub delta: i64,
-    /// The line is to be kept: the last level has most of these lines when they are missed. Else it is used once (`nta`).
+    /// The line is to be kept (`t0`): the last level has most of these lines when they are missed. Else it is used once (`nta`).
     pub keep: bool,
 }
 

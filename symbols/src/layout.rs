@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::names::{Name, sanitised};
 
 /// The most members that are told apart.
-const MOST: usize = 4096;
+pub(super) const MOST: usize = 4096;
 
 /// How deep structures may lie in one another.
 pub(super) const DEEPEST: usize = 32;
@@ -204,13 +204,11 @@ impl Making {
                     self.place(inner, before, start, depth + 1, placed)?;
                 }
                 _ if member.size == 0 || member.name.is_empty() => {}
-                of => placed.push(Placed {
-                    name: [before, &member.name].concat(),
-                    start,
-                    end,
-                    of: of.clone(),
-                    array: member.array,
-                }),
+                of => {
+                    let name = [before, &member.name].concat();
+                    self.spend(name.len() / 4)?;
+                    placed.push(Placed { name, start, end, of: of.clone(), array: member.array });
+                }
             }
         }
         (placed.len() <= MOST).then_some(())
@@ -231,7 +229,7 @@ impl Making {
             names.push("…".as_bytes());
         }
         let name = [before, &names.join(&b"|"[..])].concat();
-        self.spend(name.len() / 64)?;
+        self.spend(name.len() / 4)?;
         self.members.push(Member { name: sanitised(&name), offset, size });
         Some(self.members.len() - 1)
     }

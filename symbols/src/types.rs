@@ -20,7 +20,7 @@ use gimli::{
     UnitOffset, constants,
 };
 
-use super::layout::{DEEPEST, Described, Layout, Record, layout};
+use super::layout::{DEEPEST, Described, Layout, MOST, Record, layout};
 use super::lines::{Coverage, Home, Reader, Slice, coverage};
 use super::names::{Name, sanitised};
 use super::problems::Problems;
@@ -43,6 +43,9 @@ const MOST_BELOW: usize = 1 << 16;
 
 /// No name of a member or a structure is longer.
 const LONGEST_NAME: usize = 1024;
+
+/// Bytes of names of members that are kept for a question: many members may have the same, long name in the file.
+const ROOM: usize = 8 << 20;
 
 /// Ranges of code that are read, at most, for each question.
 const MOST_RANGES: u64 = 1 << 20;
@@ -123,7 +126,7 @@ impl Object {
             starts.extend(header.debug_info_offset().map(|at| (at, header.length_including_self() as u64)));
         }
         let (units, records) = (HashMap::new(), HashMap::new());
-        ask(&mut Reading { types: &self.types, dwarf: &dwarf, starts, units, records }, home.shift)
+        ask(&mut Reading { types: &self.types, dwarf: &dwarf, starts, units, records, room: ROOM }, home.shift)
     }
 }
 
@@ -184,6 +187,8 @@ struct Reading<'a, 'd> {
     units: HashMap<usize, Rc<Unit<Slice<'d>>>>,
     /// Structures by where their entries are; those that are being read are none.
     records: HashMap<usize, Option<Rc<Record>>>,
+    /// What is left of [`ROOM`].
+    room: usize,
 }
 
 impl<'d> Reading<'_, 'd> {
@@ -469,9 +474,10 @@ impl<'d> Reading<'_, 'd> {
                 && (deep == 1 || deep == 3 && variants.1)
                 && let Some(described) = reading.described(unit, below, base, depth, &mut record.open)
             {
+                reading.room = reading.room.checked_sub(described.name.len())?;
                 record.members.push(described);
             }
-            Some(())
+            (record.members.len() <= MOST).then_some(())
         })?;
         Some(record)
     }
