@@ -157,8 +157,46 @@ pub struct Object {
     /// What of blocks and variables that are not too large was missed: eight bytes at each offset.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<Field>,
+    /// The same by the members of the structure that it is, or that its elements and blocks are, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub members: Option<Members>,
     /// By event.
     pub counts: Vec<u64>,
+}
+
+/// What of a structure was missed; of several, all of them together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Members {
+    /// What the source calls it; empty if that is not known.
+    #[serde(rename = "type", default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Those that were missed, by where they begin.
+    pub missed: Vec<Member>,
+}
+
+/// A member of a structure.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// How it is reached, as `at.x`; several that share their place, as `i|f`; of an array of structures all elements, as `list[].next`.
+    /// Empty: what no member has.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Where it begins first.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub offset: u64,
+    /// Its bytes there.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub bytes: u64,
+    /// The first of the events of objects.
+    pub counts: Vec<u64>,
+}
+
+impl Member {
+    fn key(&self) -> (u64, u64, &str) {
+        (self.offset, self.bytes, &self.name)
+    }
 }
 
 /// Eight bytes of an object, or of each of its blocks.
@@ -203,18 +241,54 @@ impl Object {
         }
     }
 
-    /// What is wrong with its fields: they must be in order, and have no more than the object.
-    fn problem(&self) -> Option<&'static str> {
-        let order = self.fields.windows(2).all(|pair| pair[0].offset < pair[1].offset);
-        let mut sums = vec![0; self.counts.len()];
-        for field in &self.fields {
-            if field.counts.len() > sums.len() {
-                return Some("there are more counts than events");
+    /// Adds what was missed of another one of the same structure; if that is not the same, members are not told. `none`: nothing
+    /// is counted of one of both.
+    fn add_members(&mut self, members: Option<Members>, (none, more): (bool, bool)) {
+        match (&mut self.members, members) {
+            (known, members) if none && !more => *known = members,
+            (_, _) if more => {}
+            (Some(known), Some(members)) if (&known.name, known.bytes) == (&members.name, members.bytes) => {
+                for member in members.missed {
+                    match known.missed.binary_search_by(|other| other.key().cmp(&member.key())) {
+                        Ok(n) => add(&mut known.missed[n].counts, &member.counts),
+                        Err(n) => known.missed.insert(n, member),
+                    }
+                }
             }
-            add(&mut sums, &field.counts);
+            (known, _) => *known = None,
         }
-        let less = sums.iter().zip(&self.counts).all(|(sum, n)| sum <= n);
-        (!order || !less).then_some("its fields are in no order, or have more misses than the object")
+    }
+
+    /// Whether nothing was missed of it.
+    fn is_untouched(&self) -> bool {
+        self.counts.iter().all(|n| *n == 0)
+    }
+
+    /// What is wrong with its fields, or members: they must be in order, and have no more than the object.
+    fn problem(&self) -> Option<&'static str> {
+        let sums = |all: &mut dyn Iterator<Item = &Vec<u64>>| {
+            let mut sums = vec![0; self.counts.len()];
+            for counts in all {
+                if counts.len() > sums.len() {
+                    return Err("there are more counts than events");
+                }
+                add(&mut sums, counts);
+            }
+            Ok(sums.iter().zip(&self.counts).all(|(sum, n)| sum <= n))
+        };
+        let order = self.fields.windows(2).all(|pair| pair[0].offset < pair[1].offset);
+        match sums(&mut self.fields.iter().map(|field| &field.counts)) {
+            Ok(true) if order => {}
+            Err(problem) => return Some(problem),
+            _ => return Some("its fields are in no order, or have more misses than the object"),
+        }
+        let Some(members) = &self.members else { return None };
+        let order = members.missed.windows(2).all(|pair| pair[0].key() < pair[1].key());
+        match sums(&mut members.missed.iter().map(|member| &member.counts)) {
+            Ok(true) if order => None,
+            Err(problem) => Some(problem),
+            _ => Some("its members are in no order, or have more misses than the object"),
+        }
     }
 
     /// Its name as a function of a profile: with its callers behind it, as those of functions are written.
@@ -376,6 +450,7 @@ impl Mem {
             };
             first.blocks = first.blocks.saturating_add(next.blocks);
             first.peak_bytes = first.peak_bytes.saturating_add(next.peak_bytes);
+            first.add_members(next.members.clone(), (first.is_untouched(), next.is_untouched()));
             add(&mut first.counts, &next.counts);
             first.add_fields(next.fields);
             to[from] = self.objects.len() - 1;

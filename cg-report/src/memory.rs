@@ -136,6 +136,7 @@ mod tests {
             peak_bytes: 8,
             callers: vec![Caller { file: "/home/x/a.c".into(), ..Caller::default() }],
             fields: Vec::new(),
+            members: None,
             counts: vec![1],
         };
         let place = SourceLine { file: "/home/x/a.c".into(), line: 3, function: "f".into() };
@@ -176,6 +177,7 @@ mod tests {
             peak_bytes: 0,
             callers: Vec::new(),
             fields: Vec::new(),
+            members: None,
             counts: vec![],
         };
         let objects = vec![object("a.c", Kind::Heap), object("b.c", Kind::Heap), object("a.c", Kind::Stack)];

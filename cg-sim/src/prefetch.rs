@@ -8,6 +8,7 @@
 //! table of steps and its four states); Intel 64 and IA-32 Architectures Optimization Reference Manual, "Hardware Prefetching"
 //! (one stream forwards or backwards in a page of 4 KiB, 32 streams, two lines at a time).
 
+use std::collections::HashSet;
 use std::fmt;
 
 /// Which prefetcher there is.
@@ -42,6 +43,23 @@ impl Prefetch {
 impl fmt::Display for Prefetch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+impl Prefetch {
+    /// Whether most of the lines that an instruction asks for, at these addresses one after the other, have been guessed before, by what it has
+    /// asked for itself. A line has `line` bytes.
+    #[must_use]
+    pub fn covers(self, line: u32, instruction: u64, addresses: impl Iterator<Item = u64>) -> bool {
+        let bits = line.max(1).ilog2();
+        let (mut prefetcher, mut guessed) = (Prefetcher::new(self, bits), HashSet::new());
+        let (mut asked, mut known) = (0u32, 0u32);
+        for addr in addresses {
+            asked += 1;
+            known += u32::from(guessed.contains(&(addr >> bits)));
+            guessed.extend(prefetcher.follow(instruction, addr, true).into_iter().flatten());
+        }
+        known > asked / 2
     }
 }
 

@@ -223,6 +223,10 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         outfile::prove(&options.mem_out_file(), "file of data objects", "--mem-out-file")?;
     }
 
+    if let Some(hints) = &options.prefetch_hints {
+        outfile::prove(hints, "file of hints", "--prefetch-hints")?;
+    }
+
     let mut settings = Settings {
         cpu: options.cpu,
         count_at_start: if options.instr_at_start { AtStart::Counting } else { AtStart::NotCounting },

@@ -92,6 +92,8 @@ pub enum Impossible {
     TwoLevels(&'static str),
     /// There are no data objects whose misses could be streams.
     Streams,
+    /// There are no streams that hints could be of.
+    Hints,
     /// There is no sample of distances that nobody finds.
     Sample,
     /// Nothing is missed whose distance could have bounds.
@@ -137,6 +139,7 @@ impl fmt::Display for Impossible {
                 "{option} is a model of I1, D1 and an LL that replaces the line used longest ago: leave out --L2, --inclusion, \
                  --prefetcher, --machine and the policy of --LL"
             ),
+            Self::Hints => write!(f, "--prefetch-hints are of the streams of misses: add --streams=misses"),
             Self::Streams => write!(f, "--streams=misses tells how data objects are walked over: add --objects=yes"),
             Self::Sample => write!(f, "--reuse-sample is of stack distances: add --reuse-dist=exact"),
             Self::Bounds => write!(
@@ -185,6 +188,9 @@ impl Simulation {
         let mut simulation = Self { branches: options.branch_sim, tool: options.tool, ..Self::default() };
         if options.streams && !options.objects {
             return Err(Impossible::Streams);
+        }
+        if options.prefetch_hints.is_some() && !options.streams {
+            return Err(Impossible::Hints);
         }
         simulation.find_distances(options, LINE, None)?;
         if !options.alloc_fns.is_empty() && !options.objects && !options.collect_alloc {

@@ -82,6 +82,7 @@ _grind_options='--tool=cachegrind
 --collect-alloc=no
 --streams=no
 --streams=misses
+--prefetch-hints=
 --reuse-dist=no
 --reuse-dist=bounds
 --reuse-dist=exact

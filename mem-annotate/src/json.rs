@@ -1,7 +1,7 @@
 //! The report for programs, as the manual describes it.
 
 use cg_cli::json::Json;
-use cg_format::mem::notation;
+use cg_format::mem::{Object, notation};
 
 use crate::model::{Model, Row};
 use crate::source::Sources;
@@ -52,6 +52,29 @@ pub(crate) fn report(model: &Model, style: &Style, sources: &mut Sources<'_>) ->
     json.finish()
 }
 
+/// The structure that an object is, and what of it was missed.
+fn members(json: &mut Json, object: &Object) {
+    let Some(members) = &object.members else { return json.null() };
+    json.begin_object();
+    json.name("type", members.name.as_bytes());
+    json.key("bytes");
+    json.integer(members.bytes.into());
+    json.key("missed");
+    json.begin_array();
+    for member in &members.missed {
+        json.begin_object();
+        json.name("name", member.name.as_bytes());
+        for (key, n) in [("offset", member.offset), ("bytes", member.bytes)] {
+            json.key(key);
+            json.integer(n.into());
+        }
+        json.integers("counts", member.counts.iter().map(|n| i128::from(*n)));
+        json.end_object();
+    }
+    json.end_array();
+    json.end_object();
+}
+
 fn object(json: &mut Json, model: &Model, row: &Row, sources: &mut Sources<'_>) {
     let object = &row.object;
     json.begin_object();
@@ -88,6 +111,8 @@ fn object(json: &mut Json, model: &Model, row: &Row, sources: &mut Sources<'_>) 
         json.end_object();
     }
     json.end_array();
+    json.key("members");
+    members(json, object);
     json.key("missed_by");
     json.begin_array();
     for by in row.missed_by.iter().map(|n| &model.mem.missed_by[*n]) {

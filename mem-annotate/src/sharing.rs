@@ -383,6 +383,7 @@ mod tests {
             peak_bytes: 0,
             callers: Vec::new(),
             fields: Vec::new(),
+            members: None,
             counts: vec![],
         };
         let mut mem = Mem { objects: vec![object], sharing, ..Mem::default() };

@@ -239,16 +239,39 @@ fn uses(out: &mut dyn Write, model: &Model, row: &Row) -> io::Result<()> {
     writeln!(out, "    of {line} bytes were used: {}", levels.join(", "))
 }
 
-/// What of an object is missed, where it is not all of the same eight bytes.
+/// What of an object is missed: by member if it is known which structure it is, else where it is not all of the same eight bytes.
 fn fields(out: &mut dyn Write, model: &Model, row: &Row, columns: &Columns) -> io::Result<()> {
-    if model.commands.len() > 1 || row.object.fields.len() < 2 {
+    if model.commands.len() > 1 {
         return Ok(());
     }
-    for field in row.object.fields.iter().filter(|field| model.matters(&field.counts)) {
-        let mut counts: Vec<i128> = field.counts.iter().map(|n| i128::from(*n)).collect();
-        counts.resize(row.counts.len(), 0);
-        let (first, last) = (field.offset, field.offset.saturating_add(7));
-        writeln!(out, "{}", columns.row(model, &counts, &format!("  bytes {first} to {last}")))?;
+    let mut write = |counts: &[u64], what: &str| {
+        if !model.matters(counts) {
+            return Ok(());
+        }
+        let mut all: Vec<i128> = counts.iter().map(|n| i128::from(*n)).collect();
+        all.resize(row.counts.len(), 0);
+        writeln!(out, "{}", columns.row(model, &all, what))
+    };
+    if let Some(members) = &row.object.members {
+        for member in &members.missed {
+            let what = match &*member.name {
+                "" => "  between the members".to_owned(),
+                name => {
+                    let last = member.offset.saturating_add(member.bytes).saturating_sub(1);
+                    let bytes = match member.bytes {
+                        1 => format!("byte {last}"),
+                        _ => format!("bytes {} to {last}", member.offset),
+                    };
+                    format!("  .{name}  {bytes} of {}", members.bytes)
+                }
+            };
+            write(&member.counts, &what)?;
+        }
+        return Ok(());
+    }
+    let fields = &row.object.fields;
+    for field in fields.iter().filter(|_| fields.len() > 1) {
+        write(&field.counts, &format!("  bytes {} to {}", field.offset, field.offset.saturating_add(7)))?;
     }
     Ok(())
 }

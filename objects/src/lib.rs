@@ -12,6 +12,8 @@
 
 mod blocks;
 pub mod distances;
+pub mod hints;
+pub mod members;
 pub mod report;
 pub mod sharing;
 pub mod streams;
@@ -120,6 +122,8 @@ pub struct Objects {
     streams: Option<streams::Streams>,
     /// By object, and by offset in steps of [`FIELD`]: misses at blocks and variables of at most [`WITH_FIELDS`] bytes.
     fields: Vec<Vec<[u64; 4]>>,
+    /// Which members of structures are missed.
+    members: members::ByMember,
 }
 
 /// Bytes of what is told apart within an object.
@@ -186,6 +190,8 @@ pub struct Found {
     pub streams: Option<streams::Found>,
     /// By object, and by offset in steps of [`FIELD`]: as [`Tally::misses`], of those that are not too large.
     pub fields: Vec<Vec<[u64; 4]>>,
+    /// By object: of those whose type is known.
+    pub members: Vec<Option<members::Members>>,
     /// Of a part: by number, which of `objects` it is, if it is one of them.
     pub numbers: Vec<Option<u32>>,
     /// Which functions miss them, if calls are recorded.
@@ -267,6 +273,7 @@ impl Objects {
         self.unknown_frees = 0;
         self.streams.iter_mut().for_each(streams::Streams::forget);
         self.fields.clear();
+        self.members.take();
         for (_, tally) in &mut self.found {
             *tally = Tally { live: tally.live, peak: tally.live, ..Tally::default() };
         }
@@ -420,6 +427,10 @@ impl Objects {
             fields[at][first] += 1;
             fields[at][first + 1] += u64::from(miss.last_level);
         }
+        if let Some(place) = &place {
+            let object = (number, &self.found[number as usize].0);
+            self.members.missed(object, (miss.addr, place), (first, miss.last_level), images);
+        }
         let misses = &mut self.found[number as usize].1.misses;
         misses[first] += 1;
         misses[first + 1] += u64::from(miss.last_level);
@@ -526,21 +537,28 @@ impl Objects {
                 fields[n as usize] = of;
             }
         }
+        let mut members = vec![None; objects.len()];
+        for (object, of) in self.members.take().into_iter().enumerate() {
+            if let Some(n) = number(object as u32) {
+                members[n as usize] = of;
+            }
+        }
         let mut streams = self.streams.as_mut().map(|streams| streams.anew().found());
         for stream in streams.iter_mut().flat_map(|found| &mut found.streams) {
             // (Whose object has been missed.)
             stream.key.object = number(stream.key.object).unwrap_or(stream.key.object);
         }
         let unknown_frees = std::mem::take(&mut self.unknown_frees);
-        Found { objects, unknown_frees, streams, fields, numbers, ..Found::default() }
+        Found { objects, unknown_frees, streams, fields, members, numbers, ..Found::default() }
     }
 
     /// All that was found.
     #[must_use]
-    pub fn found(self) -> Found {
+    pub fn found(mut self) -> Found {
+        let members = self.members.take();
         let streams = self.streams.map(streams::Streams::found);
         let Self { found: objects, unknown_frees, fields, .. } = self;
-        Found { objects, unknown_frees, streams, fields, ..Found::default() }
+        Found { objects, unknown_frees, streams, fields, members, ..Found::default() }
     }
 }
 

@@ -16,8 +16,9 @@ use cg_sim::distance::Histogram;
 use cg_sim::sharing::NO_OBJECT;
 use grind_names::symbolizer::{Code, Place, Symbolizer, UNKNOWN};
 use grind_session::ProcessReport;
-use grind_symbols::sanitised;
+use grind_symbols::{Member, sanitised};
 
+use super::members::Members;
 use super::{FIELD, Found, Missed, Object, Site, Tally, distances, sharing, streams};
 
 /// What is counted of each object, in the order of [`Tally::misses`].
@@ -101,6 +102,7 @@ pub fn mem(
         rows[n] = all.objects.len();
         let mut row = row(object, tally, &places);
         row.fields = fields(found.fields.get(n).map_or(&[], Vec::as_slice));
+        row.members = found.members.get(n).and_then(Option::as_ref).and_then(members);
         if uses {
             row.counts.extend(tally.uses);
         }
@@ -172,6 +174,25 @@ fn fields(missed: &[[u64; 4]]) -> Vec<Field> {
     there.map(|(offset, counts)| Field { offset, counts: counts.to_vec() }).collect()
 }
 
+/// The same by member.
+fn members(missed: &Members) -> Option<mem::Members> {
+    let layout = &missed.layout;
+    let there = layout.members.iter().zip(&missed.counts).filter(|(_, counts)| **counts != [0; 4]);
+    let member = |(member, counts): (&Member, &[u64; 4])| mem::Member {
+        name: text(&member.name),
+        offset: member.offset,
+        bytes: member.size,
+        counts: counts.to_vec(),
+    };
+    let mut rows: Vec<mem::Member> = there.map(member).collect();
+    if missed.none != [0; 4] {
+        rows.push(mem::Member { counts: missed.none.to_vec(), ..mem::Member::default() });
+    }
+    rows.sort_by(|a, b| (a.offset, a.bytes, &a.name).cmp(&(b.offset, b.bytes, &b.name)));
+    let of = mem::Members { name: text(&layout.name), bytes: layout.size, missed: rows };
+    (!of.missed.is_empty()).then_some(of)
+}
+
 /// Who misses which objects, if that was found; `rows` are those of the objects by number.
 fn missed_by(all: &mut Mem, found: &Found, rows: &[usize]) {
     if !found.missed_by.is_empty() {
@@ -190,7 +211,7 @@ fn missed_by(all: &mut Mem, found: &Found, rows: &[usize]) {
 }
 
 /// How often these instructions were executed: as `executed` says by address, or else the report.
-fn executions(
+pub(super) fn executions(
     report: &ProcessReport<'_>,
     executed: Option<&BTreeMap<u64, u64>>,
     sites: impl Iterator<Item = Site>,
@@ -256,6 +277,7 @@ fn row(object: &Object, tally: &Tally, places: &BTreeMap<Site, Known>) -> mem::O
         peak_bytes: tally.peak,
         callers: Vec::new(),
         fields: Vec::new(),
+        members: None,
         counts: tally.misses.into(),
     };
     match object {

@@ -22,6 +22,7 @@ mod data;
 mod demangle;
 mod image;
 mod inlines;
+mod layout;
 mod lines;
 mod locate;
 mod names;
@@ -29,6 +30,7 @@ mod open_file;
 mod problems;
 mod program;
 mod symbols;
+mod types;
 
 use std::{
     ops::Range,
@@ -39,12 +41,15 @@ use std::{
 pub use data::{Data, Variable};
 pub use demangle::demangle;
 use image::Image;
+pub use layout::{Layout, Member};
 use lines::{DwarfSections, Home};
 use names::Interner;
 pub use names::{Name, NameId, sanitised};
 pub use open_file::OpenFile;
 use problems::Problems;
 use symbols::SymbolTable;
+pub use types::Pointee;
+use types::Types;
 
 /// A link-time address ("stated virtual memory address"), as written in the file's own headers and tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -173,6 +178,7 @@ pub struct Object {
     debug: OnceLock<Option<Image>>,
     symbols: OnceLock<SymbolTable>,
     dwarf: DwarfSections,
+    types: Types,
     warnings: Mutex<Problems>,
 }
 
@@ -208,6 +214,7 @@ impl Object {
             debug: OnceLock::new(),
             symbols: OnceLock::new(),
             dwarf: DwarfSections::default(),
+            types: Types::default(),
             warnings: Mutex::default(),
         };
         match image {

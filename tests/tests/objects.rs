@@ -549,3 +549,125 @@ fn blocking_by_the_hint_takes_what_the_closed_form_says() {
     assert!((once..once + once / 200).contains(&got), "{got} of {}", misses(&by_columns));
     assert_eq!(misses(&by_columns), once * slices[0]);
 }
+
+/// Each walk over structures of a line each misses the member that it is made for, once for each structure: of variables, and of blocks
+/// of which the line that allocates them says what they are. Of others there are no members, and never wrong ones.
+#[test]
+fn members_are_those_that_a_program_accesses() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let source = dir.path().join("members.c");
+    std::fs::copy(&Source::open("objects", "members").path, &source).expect("a copy");
+    for compiler in [&["gcc", "-O1"][..], &["gcc", "-O2", "-gdwarf-4"], &["clang", "-O1"]] {
+        if compiler[0] != "gcc" && !tools::have(&[compiler[0]]) {
+            continue;
+        }
+        let program = dir.path().join("members").display().to_string();
+        let from = source.display().to_string();
+        let words = compiler.iter().copied().chain(["-g", "-o", &program, &from]).map(str::to_owned);
+        compile(&words.collect::<Vec<_>>(), dir.path());
+        let got = run(&[&program], dir.path());
+        let object = |name: &str| got.objects().iter().find(|o| o.name == name).unwrap_or_else(|| panic!("no {name}"));
+        let heap = |marker: &str| object(&format!("heap@members.c:{}", line_of("members", marker)));
+        let missed = |object: &Object, of: &str, bytes: u64| {
+            let members = object.members.as_ref().unwrap_or_else(|| panic!("{compiler:?}: {}", object.name));
+            assert_eq!((&*members.name, members.bytes), (of, bytes), "{compiler:?}");
+            let sum = |event: usize| members.missed.iter().map(|member| member.counts[event]).sum::<u64>();
+            assert_eq!((0..4).map(sum).collect::<Vec<_>>(), object.counts, "{compiler:?}");
+            let rows = members.missed.iter().map(|m| (m.name.clone(), (m.offset, m.bytes, m.counts[0], m.counts[2])));
+            rows.collect::<BTreeMap<_, _>>()
+        };
+        let all = 3 * 20_000;
+        let entries = missed(object("entries"), "entry_t", 64);
+        let expected = [
+            ("key.length", (8, 4, all, 0)),
+            ("value.number|text", (16, 8, all, 0)),
+            ("at[].y", (26, 2, all, 0)),
+            ("count", (44, 4, 0, all)),
+        ];
+        for (name, counts) in expected {
+            assert_eq!(entries.get(name), Some(&counts), "{compiler:?}: {name} of {entries:?}");
+        }
+        // (Both bit-fields have bytes that are read.)
+        let bits = entries.iter().filter(|(name, _)| name.contains("high")).map(|(_, counts)| counts.2).sum::<u64>();
+        assert_eq!((bits, entries.len()), (all, 5), "{compiler:?}: {entries:?}");
+        let copies = missed(heap("copies"), "entry_t", 64);
+        let expected = [("at[].x", (24, 2, all, 0)), ("key.hash", (0, 8, 0, all))];
+        assert_eq!(copies, expected.map(|(name, counts)| (name.to_owned(), counts)).into(), "{compiler:?}");
+        let nodes = missed(heap("node"), "node", 64);
+        let (offset, bytes, reads, writes) = nodes["value"];
+        assert_eq!((offset, bytes, reads), (0, 8, all), "{compiler:?}: {nodes:?}");
+        assert!(writes > 0 && nodes.len() == 1, "{nodes:?}");
+        for other in ["two sizes", "another structure"] {
+            assert_eq!(heap(other).members, None, "{compiler:?}: {other}");
+            assert!(heap(other).counts[0] > 0);
+        }
+        assert!(got.objects().iter().all(|o| o.kind != Kind::Heap || o.members.is_none() || o.line > 0));
+        // What nobody has shown to be what the program was made from says nothing.
+        let later = std::time::SystemTime::now() + std::time::Duration::from_secs(100);
+        std::fs::File::open(&source).and_then(|file| file.set_modified(later)).expect("a time");
+        let again = run(&[&program], dir.path());
+        let named = |kind| again.objects().iter().filter(|o| o.kind == kind && o.members.is_some()).count();
+        assert_eq!(named(Kind::Heap), 0);
+        assert!(named(Kind::Variable) > 0);
+        std::fs::File::open(&source).and_then(|file| file.set_modified(std::time::UNIX_EPOCH)).expect("a time");
+    }
+}
+
+/// A loop of four instructions over what memory, or the last level, has: as many steps ahead as a miss takes turns. Lists have no hint, nor has
+/// what the prefetcher of the run loads.
+#[test]
+fn hints_are_of_regular_streams_that_nothing_covers() {
+    if !tools::have(&["nm"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    for flags in [&["-pie"][..], &["-no-pie", "-static"]] {
+        let program = build("hints", flags, dir.path()).display().to_string();
+        let symbols = std::process::Command::new("nm").arg(&program).output().expect("nm").stdout;
+        let symbols = String::from_utf8_lossy(&symbols).into_owned();
+        let address = |name: &str| {
+            let line = symbols.lines().find(|line| line.ends_with(&format!(" {name}"))).expect("a symbol");
+            u64::from_str_radix(line.split(' ').next().unwrap_or_default(), 16).expect("an address")
+        };
+        let of = |prefetcher: &str| {
+            let out = dir.path().join("hints.csv");
+            let hints = format!("--prefetch-hints={}", out.display());
+            let chosen = format!("--prefetcher={prefetcher}");
+            run_with(&["--D1=32768,8,64", "--streams=misses", &hints, &chosen], &[&program], dir.path());
+            let text = std::fs::read_to_string(out).expect("hints");
+            let row = |line: &str| {
+                let words: Vec<&str> = line.split(',').collect();
+                let at =
+                    words[0].strip_prefix("0x").and_then(|at| u64::from_str_radix(at, 16).ok()).expect("an address");
+                (at, (words[1].parse::<i64>().expect("a number"), words[2].to_owned()))
+            };
+            text.lines().map(row).collect::<BTreeMap<_, _>>()
+        };
+        let got = of("none");
+        for (site, expected) in [
+            ("site_far", Some((8 * 25, "nta"))),
+            ("site_near", Some((8 * 3, "t0"))),
+            ("site_column", Some((4800 * 3, "t0"))),
+            ("site_follow", None),
+        ] {
+            let hint = got.get(&address(site)).map(|(delta, kind)| (*delta, kind.as_str()));
+            assert_eq!(hint, expected, "{flags:?}: {site} of {got:x?}");
+        }
+        let sites = |prefetcher: &str| {
+            let got = of(prefetcher);
+            ["site_far", "site_near", "site_column"].map(|site| got.contains_key(&address(site)))
+        };
+        assert_eq!(sites("nextline"), [false, false, true], "the next line is none of another row");
+        assert_eq!(sites("stream"), [false, false, true], "each row is in another page");
+        assert_eq!(sites("stride"), [false, false, false]);
+    }
+    for (words, says) in [
+        (&["--cache-sim=yes", "--objects=yes", "--prefetch-hints=x"][..], "add --streams=misses"),
+        (&["--tool=callgrind", "--streams=misses", "--prefetch-hints=x"], "--prefetch-hints"),
+    ] {
+        let words = tools::under_test().iter().map(String::as_str).chain(words.iter().copied()).chain(["echo", "ran"]);
+        let outcome = Job::new(words, dir.path()).native();
+        let text = String::from_utf8_lossy(&outcome.stderr).into_owned();
+        assert!(!outcome.status.success() && outcome.stdout.is_empty() && text.contains(says), "{text}");
+    }
+}

@@ -36,6 +36,12 @@ impl Stamp {
         let m = file.metadata()?;
         Ok(Self { device: m.dev(), inode: m.ino(), size: m.size(), modified: (m.mtime(), m.mtime_nsec()) })
     }
+
+    /// Whether this content was written later than another one.
+    #[must_use]
+    pub fn is_written_after(&self, other: &Self) -> bool {
+        self.modified > other.modified
+    }
 }
 
 /// A file as it was when code of it was mapped. Equal if it is the same file with the same content.
@@ -84,6 +90,12 @@ impl MappedFile {
     /// Why it could not be opened when it was mapped: not found means that no name leads to it any more.
     pub fn file(&self) -> Result<(&File, u64), io::ErrorKind> {
         self.content.as_ref().map(|(file, stamp)| (file, stamp.size)).map_err(|e| *e)
+    }
+
+    /// What tells its content from others, if it could be opened.
+    #[must_use]
+    pub fn stamp(&self) -> Option<Stamp> {
+        self.content.as_ref().ok().map(|(_, stamp)| *stamp)
     }
 
     /// Whether it still holds what it held when it was mapped.

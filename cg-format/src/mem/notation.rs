@@ -55,6 +55,12 @@ pub fn part(stream: &Stream, part: &Part, name: &str, alone: bool) -> String {
     format!("{} {name}[{}{of_bytes}]{times}", stream.access.word(), text.join(" . "))
 }
 
+/// Bytes from one access to the next within a walk, as far as that is known; `alone` as of [`part`].
+#[must_use]
+pub fn step(stream: &Stream, part: &Part, alone: bool) -> Option<i64> {
+    steps(stream, part, part.walk?, alone).step
+}
+
 /// The program's own steps of a walk: those by which as many accesses as there were walk as far as it has.
 fn steps(stream: &Stream, part: &Part, walk: Walk, alone: bool) -> Steps {
     let sign = walk.step.signum();
@@ -146,7 +152,8 @@ pub fn hint(stream: &Stream, line: u64) -> Option<String> {
 }
 
 /// The identifier left of the only `=` of a line.
-fn assigned(line: &[u8]) -> Option<String> {
+#[must_use]
+pub fn assigned(line: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(line).ok()?;
     let code = text.split("//").next().unwrap_or_default();
     let bytes = code.as_bytes();

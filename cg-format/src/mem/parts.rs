@@ -72,6 +72,7 @@ impl Mem {
             known.blocks = known.blocks.saturating_add(object.blocks);
             // Parts follow one another.
             known.peak_bytes = known.peak_bytes.max(object.peak_bytes);
+            known.add_members(object.members.clone(), (known.is_untouched(), object.is_untouched()));
             add(&mut known.counts, &object.counts);
             known.add_fields(object.fields);
         }
@@ -108,6 +109,7 @@ mod tests {
             peak_bytes: 7 * blocks,
             callers: Vec::new(),
             fields: vec![field],
+            members: None,
             counts: counts.to_vec(),
         }
     }

@@ -16,6 +16,7 @@ fn object(kind: Kind, name: &str, line: u64, counts: [u64; 2]) -> Object {
         peak_bytes: 0,
         callers: Vec::new(),
         fields: Vec::new(),
+        members: None,
         counts: counts.into(),
     }
 }
@@ -200,4 +201,39 @@ fn as_a_profile_objects_are_functions() {
     crate::cachegrind::write(&mut out, &profile).expect("memory");
     let text = String::from_utf8(out).expect("text");
     assert!(text.contains("fl=t.c\nfn=heap@t.c:7\n7 2 2\nfn=heap@t.c:9\n9 4 1\nfn=\u{fffd}\"x\"\n0 5 1\n"), "{text}");
+}
+
+/// Members of rows that become one are added up if they are of the same structure, and left out if not; those that are in no order, or more
+/// than the object's, are refused.
+#[test]
+fn members_are_those_of_one_structure() {
+    let member = |name: &str, offset, n| Member { name: name.into(), offset, bytes: 8, counts: vec![n, 0] };
+    let with = |of: &str, missed: &[Member], n| {
+        let members = Some(Members { name: of.into(), bytes: 16, missed: missed.to_vec() });
+        Object { members, ..object(Kind::Heap, "heap@t.c:9", 9, [n, 0]) }
+    };
+    let one = |objects: Vec<Object>| {
+        let head = Head { version: VERSION, events: vec!["D1mr".into(), "D1mw".into()], ..Head::default() };
+        let mut mem = Mem { head, objects, ..Mem::default() };
+        mem.finish();
+        let mut text = Vec::new();
+        mem.write(&mut text).expect("it is written");
+        Mem::read(&mut text.as_slice())
+    };
+    let first = || with("node", &[member("a", 0, 2), member("c", 8, 1)], 3);
+    let read = one(vec![first(), with("node", &[member("b", 0, 4), member("c", 8, 5)], 9)]).expect("a file");
+    let sums = [member("a", 0, 2), member("b", 0, 4), member("c", 8, 6)];
+    assert_eq!(read.objects[0].members.as_ref().map(|m| &m.missed[..]), Some(&sums[..]));
+    for other in [with("other", &[member("a", 0, 4)], 4), object(Kind::Heap, "heap@t.c:9", 9, [1, 0])] {
+        assert_eq!(one(vec![first(), other]).expect("a file").objects[0].members, None);
+    }
+    // Of what was not missed nothing is known, and nothing is wrong.
+    let untouched = object(Kind::Heap, "heap@t.c:9", 9, [0, 0]);
+    for both in [vec![first(), untouched.clone()], vec![untouched, first()]] {
+        assert_eq!(one(both).expect("a file").objects[0].members, first().members);
+    }
+    for wrong in [[member("c", 8, 1), member("a", 0, 1)], [member("a", 0, 1), member("a", 0, 1)]] {
+        assert!(one(vec![with("node", &wrong, 9)]).is_err());
+    }
+    assert!(one(vec![with("node", &[member("a", 0, 2)], 1)]).is_err(), "more than the object");
 }

@@ -154,6 +154,8 @@ pub struct Options {
     pub collect_alloc: bool,
     /// Their misses are told as streams, too.
     pub streams: bool,
+    /// The file of hints for compilers, by those.
+    pub prefetch_hints: Option<Template>,
     /// Stack distances.
     pub distances: distances::Wanted,
     /// Lines that threads share are found.
@@ -254,6 +256,7 @@ impl Options {
             alloc_depth: 1,
             collect_alloc: false,
             streams: false,
+            prefetch_hints: None,
             distances: distances::Wanted::default(),
             sharing: None,
             mem_out_file: None,

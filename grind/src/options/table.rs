@@ -451,6 +451,17 @@ pub static OPTIONS: &[Opt] = &[
         "with --objects=yes: in which steps each instruction walks over what it misses (misses), in the file of data objects",
     ),
     opt(
+        &["--prefetch-hints"],
+        Kind::Text("file"),
+        Role::Tool(|o, v| {
+            o.prefetch_hints = Some(template(o, v)?);
+            Ok(())
+        }),
+        "",
+        "with --streams=misses: which instructions of the program are worth a prefetch, how far ahead, as create_llvm_prof reads it for \
+         compilers (offset,delta,type); cachegrind only; %p, %n, %q{VAR}, %r and %% as in --log-file",
+    ),
+    opt(
         &["--reuse-dist"],
         distances::WHICH,
         Role::Tool(distances::which),

@@ -132,7 +132,10 @@ fn caches_are_chosen() {
     let (o, _) = run(&["--objects=yes", "--mem-out-file=x", "x"]);
     assert!(o.objects && !o.streams && !o.mem_out_file().has_pid());
     let (o, _) = run(&["--objects=yes", "--streams=misses", "x"]);
-    assert!(o.objects && o.streams);
+    assert!(o.objects && o.streams && o.prefetch_hints.is_none());
+    assert!(
+        run(&["--streams=misses", "--prefetch-hints=h.%p", "x"]).0.prefetch_hints.is_some_and(|file| file.has_pid())
+    );
     assert_eq!((o.distances, o.sharing), (distances::Wanted::default(), None));
     let sharing = |words: &[&str]| run(words).0.sharing;
     assert_eq!(sharing(&["--sharing=lines", "x"]), Some(Detail::Lines));

@@ -168,6 +168,7 @@ impl Runner<'_> {
         self.tell_allocators(pid);
         if let Some(objects) = objects {
             self.save_objects(pid, &objects);
+            self.save_hints(report, &found);
         }
         if self.tree.is_none() {
             self.take_name(pid, path);

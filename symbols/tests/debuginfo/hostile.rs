@@ -27,7 +27,7 @@ impl Random {
 }
 
 fn samples(folder: &Path) -> Vec<Vec<u8>> {
-    let source = "static inline __attribute__((always_inline)) int one(int x)\n{ return x + 1; }\nint main(int c, char **v)\n{ return one(c) - 2; }\n";
+    let source = "struct at { int x; struct { char c, d[9]; } in[3]; unsigned b : 3; union { int i; double e; }; } at[4];\nstatic inline __attribute__((always_inline)) int one(int x)\n{ struct at *p = at; return x + p->x + 1; }\nint main(int c, char **v)\n{ return one(c) - 2; }\n";
     fs::write(folder.join("main.c"), source).unwrap();
     let flags: [&[&str]; 4] =
         [&["-gdwarf-5"], &["-gdwarf-4", "-no-pie"], &["-g", "-gz"], &["-gdwarf-2", "-shared", "-fPIC"]];
@@ -60,6 +60,14 @@ fn ask(bytes: Vec<u8>) {
     }
     assert!(found.functions.iter().chain(&found.files).all(|n| !n.contains(&b'\n') && !n.contains(&0)));
     let _ = (object.function_at(Svma(0x1130)), object.line_at(Svma(0x1130)), object.warnings());
+    let [at] = object.symbols_named(["at"]);
+    let (start, size) = at.unwrap_or((Svma(0x4040), 256));
+    let layouts = [start.0, 0, u64::MAX].map(|at| object.layout_of_variable(Svma(at), size));
+    let pointees = [0x1129, 0x1139, 0x40_1110].map(|call| object.pointee(Svma(call), b"p"));
+    for layout in layouts.iter().flatten().chain(pointees.iter().flatten().map(|found| &found.layout)) {
+        let bytes = (0..layout.size.min(500)).filter_map(|byte| Some((byte, layout.at(byte)?)));
+        assert!(bytes.into_iter().all(|(_, n)| n < layout.members.len()));
+    }
 }
 
 #[test]
@@ -311,4 +319,52 @@ impl Elf {
         }
         self.contents
     }
+}
+
+/// A few bytes for each member of many structures, all of one long name: neither memory nor time is taken for all of them.
+#[test]
+fn many_members_of_one_long_name() {
+    let mut file = Elf::new();
+    // A unit; structures, of a size, and with children; their members, at 0, of the type at `types`; that type; a variable at 0x2000.
+    let abbreviations: &[u8] = &[
+        1, 0x11, 1, 0, 0, //
+        2, 0x13, 1, 0x0b, 0x05, 0, 0, //
+        3, 0x0d, 0, 0x03, 0x0e, 0x49, 0x13, 0, 0, //
+        4, 0x24, 0, 0x0b, 0x0b, 0, 0, //
+        5, 0x34, 0, 0x02, 0x18, 0x49, 0x13, 0, 0, 0,
+    ];
+    let (structures, members) = (60u32, 4000);
+    // The header has 11 bytes, the unit one.
+    let basic = 12u32;
+    let mut entries = vec![1, 4, 1];
+    for n in 0..structures {
+        let at = 11 + entries.len() as u32;
+        entries.extend([2, 4, 0]);
+        for _ in 0..members {
+            entries.push(3);
+            entries.extend(0u32.to_le_bytes());
+            // Each has the one before it, and the first one bytes.
+            let of = if n == 0 { basic } else { at - (3 + members * 9 + 1) - 10 - 5 };
+            entries.extend(of.to_le_bytes());
+        }
+        entries.push(0);
+        entries.extend([5, 9, 3]);
+        entries.extend((0x2000u64 + u64::from(n)).to_le_bytes());
+        entries.extend(at.to_le_bytes());
+    }
+    entries.push(0);
+    let unit = [&[4, 0, 0, 0, 0, 0, 8][..], &entries].concat();
+    file.section(".debug_abbrev", abbreviations);
+    file.section(".debug_info", &[&(unit.len() as u32).to_le_bytes()[..], &unit].concat());
+    file.section(".debug_str", &[&[b'n'; 1000][..], &[0]].concat());
+    file.section(".debug_line", &[0]);
+    let options = Options { debug_roots: Vec::new(), ..Options::default() };
+    let object = Object::from_image(file.finish(), "long", &options);
+    let start = Instant::now();
+    for n in 0..structures {
+        let found = object.layout_of_variable(Svma(0x2000 + u64::from(n)), 4);
+        // All members have all bytes of what they are in. Of more than two structures there are too many names.
+        assert_eq!(found.map(|layout| layout.members.len()), (n < 2).then_some(1), "structure {n}");
+    }
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }

@@ -9,6 +9,7 @@ mod hostile;
 mod inlines;
 mod names;
 mod oracle;
+mod types;
 
 use std::{
     env,

@@ -114,6 +114,14 @@ fn run(input: &[u8]) {
         let asked = addresses(object);
         let found = object.resolve(&asked);
         assert_eq!(found.places.len(), asked.len());
+        let data = object.data();
+        let variables = (0..8).filter_map(|n| data.get(n)).map(|(variable, _)| variable);
+        let layouts = variables.filter_map(|v| object.layout_of_variable(v.start, v.end.0.wrapping_sub(v.start.0)));
+        let pointees = asked.iter().take(8).filter_map(|at| object.pointee(*at, b"v")).map(|found| found.layout);
+        for layout in layouts.chain(pointees) {
+            let found = (0..layout.size.min(256)).filter_map(|byte| layout.at(byte));
+            assert!(found.into_iter().all(|member| member < layout.members.len()));
+        }
         let _ = (object.has_lines(), object.warnings());
     });
 }
