@@ -160,6 +160,8 @@ pub struct Calls {
     stack: Stack,
     bottom: usize,
     meter: Meter,
+    /// Nothing is recorded: totals mean nothing, and may be less than they were.
+    idle: bool,
     /// The meter's readings at the last dump, or when the state began.
     base: Vec<u64>,
     /// What states that have ended collected since the last dump.
@@ -205,6 +207,7 @@ impl Calls {
             quiet: Quiet::new(),
             sites: Sites::default(),
             site_counters: SiteCounters::default(),
+            idle: false,
             call_edges: CallEdges::default(),
             book: Book::new(n),
             stack: Stack::new(n),
@@ -406,7 +409,7 @@ impl Calls {
         self.end_root();
         let Some(outer) = self.outer.pop() else { return self.wanted() };
         self.followed.stale = true;
-        for i in 0..self.config.costs {
+        for i in (0..self.config.costs).filter(|_| !self.idle) {
             self.done[i] += self.meter.read(now, i) - self.base[i];
         }
         self.bottom = outer.bottom;

@@ -325,3 +325,20 @@ fn what_has_counted_before_is_no_cost_of_what_was_found() {
     assert_eq!(run.arcs(&profile), ["1 0x114 5 1 9", "5 0x50a 6 1 9"]);
     assert_eq!(profile.collected, [9]);
 }
+
+/// An instruction that was counted ahead is taken back when its block is left before it, and nothing is recorded then.
+#[test]
+fn who_stands_in_books_nothing_whatever_totals_do() {
+    let mut program = Program::default();
+    let mut calls = Calls::new(Config { contexts: true, ..Config::arcs_only(1) }, &[0]);
+    calls.stand_in();
+    calls.begin(&mut program, at(MAIN, 0));
+    let site = program.id(at(MAIN, 0x20));
+    calls.call(&mut program, site, at(WORK, 0), 0x90, &[12]);
+    calls.signal_enter(&mut program, at(LEAF, 0), 0x80, None, &[12]);
+    let site = program.id(at(LEAF, 0x20));
+    calls.call(&mut program, site, at(LEAF, 0), 0x70, &[14]);
+    calls.signal_leave(&[11]);
+    calls.end(&[9]);
+    assert_eq!(calls.take(&[9]).arcs.iter().map(|arc| arc.costs[0]).sum::<u64>(), 0);
+}

@@ -322,7 +322,7 @@ impl Calls {
     pub(super) fn pop(&mut self, now: &[u64]) {
         self.chain_leave(now);
         let Some((frame, entered)) = self.stack.pop() else { return };
-        if frame.arc != NONE {
+        if frame.arc != NONE && !self.idle {
             self.meter.add_since(now, entered.get(), &mut self.book.arcs.counts(frame.arc)[1..]);
         }
         if frame.skip != self.skip {

@@ -153,7 +153,7 @@ impl Thread {
             let now = nothing_yet(config);
             // Nothing is recorded, calls that are told one by one neither.
             let mut calls = Calls::new(Config { chains: None, ..config.clone() }, &now);
-            calls.show_all();
+            calls.stand_in();
             self.idle = Some(Box::new(Idle { calls, now }));
         }
     }
