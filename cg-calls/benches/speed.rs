@@ -1,6 +1,6 @@
 //! How many events a second the model takes. Run with `cargo bench -p cg-calls --bench speed`.
 
-#[allow(unreachable_pub, reason = "shared with several tests")]
+#[allow(dead_code, unreachable_pub, reason = "the tests use all of it")]
 #[path = "../tests/common/mod.rs"]
 mod common;
 
