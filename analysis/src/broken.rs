@@ -7,6 +7,8 @@ use std::any::Any;
 use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
+use grind_session::guard::message;
+
 /// grind's own status where it has failed itself, and the program did not end by itself.
 pub const STATUS: u8 = 125;
 
@@ -34,11 +36,6 @@ pub fn first(otherwise: &str) -> String {
 
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a message".to_owned())
 }
 
 /// A panic that is to go on when what has to be kept has been put back.

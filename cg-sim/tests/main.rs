@@ -3,8 +3,11 @@
 #![forbid(unsafe_code)]
 
 mod beyond;
+mod bounds;
 mod calltree;
+mod contexts;
 mod distances;
+mod included;
 mod models;
 mod oracle;
 mod policies;

@@ -517,10 +517,6 @@ impl CodeCache {
     /// Puts the code by which stubs ask into a chunk that has no translations yet.
     fn place_requests(&mut self, chunk: usize) {
         let c = &mut self.chunks[chunk];
-        c.requests = None;
-        if !self.trace.recorded.may_ask() {
-            return;
-        }
         let (code, requests) =
             request::emit_requests(c.next(), &mut self.trans, self.trace.settings.stolen_registers());
         c.host.write(c.used as usize, &code.buf);

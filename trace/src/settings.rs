@@ -76,12 +76,6 @@ impl TraceSettings {
         self.calls.is_some_and(|c| c.followed)
     }
 
-    /// Whether emitted code may ask for code without a stop. What it has recorded is taken over, if the answer hangs on that,
-    /// while it waits for it. (Calls that are told one by one are so rare that nobody has tried.)
-    pub fn may_ask(&self) -> bool {
-        self.calls.is_none() || self.followed()
-    }
-
     /// Whether there are records of what caches or predictors miss.
     pub fn simulates(&self) -> bool {
         self.fetches.is_some() || self.data() || self.branches

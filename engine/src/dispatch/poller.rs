@@ -109,9 +109,6 @@ impl Dispatcher<'_> {
 
     /// Answers requests for as long as they come often; returns what has stopped meanwhile. `None`: they do not.
     pub(super) fn poll(&mut self) -> Option<Wait> {
-        if !self.settings.trace.may_ask() {
-            return None;
-        }
         if !self.poller.aside {
             let now = Instant::now();
             let a = &mut self.poller;
@@ -153,7 +150,7 @@ impl Dispatcher<'_> {
         };
         self.poller.aside = self.pin.is_together();
         let (code_cache, state) = self.code_cache_and_state(tid)?;
-        if state != State::Cache || !code_cache.borrow().trace.settings.may_ask() {
+        if state != State::Cache {
             return None;
         }
         let header = self.header(tid)?;
