@@ -650,7 +650,13 @@ mod tests {
         assert_eq!(with(&["--LL=8192,4,64,lru", "--inclusion=none"]).unwrap().levels, None);
         let two = with(&["--LL=8192,4,64,fifo"]).unwrap();
         assert_eq!((two.events().caches, two.levels.is_some()), (Caches::Two, true));
-        assert!(matches!(with(&["--inclusion=inclusive"]), Err(Impossible::Levels(Clash::NoSecond(_)))));
+        for (words, refused) in [
+            (&["--inclusion=exclusive"][..], true),
+            (&["--inclusion=inclusive"], false),
+            (&["--inclusion=inclusive", "--tool=callgrind"], true),
+        ] {
+            assert_eq!(matches!(with(words), Err(Impossible::Levels(Clash::NoSecond(_)))), refused, "{words:?}");
+        }
         let none = Simulation::with(&options(&["--prefetcher=stream"]), &unknown_processor, true);
         assert_eq!(none, Err(Impossible::NoCaches("--prefetcher")));
         let callgrind = |word| with(&["--tool=callgrind", "--L2=4096,4,64", word]);

@@ -62,6 +62,11 @@ pub struct Job<'a> {
     pub disturbed: Disturbance,
 }
 
+/// Whether the profiler says that it has panicked. The program may well not notice, nor who reads what was written.
+pub fn has_failed(log: &str) -> bool {
+    log.contains("error: grind has failed")
+}
+
 impl<'a> Job<'a> {
     /// A job with a limit of one minute that does not follow children.
     pub fn new<S: Into<String>>(words: impl IntoIterator<Item = S>, dir: &'a Path) -> Self {
@@ -109,6 +114,7 @@ impl<'a> Job<'a> {
             }
         }
         profiles.sort_by_key(|(name, _)| as_begun(name, first));
+        assert!(!has_failed(&log), "{log}");
         Profiled { outcome, raw: profiles, log }
     }
 }

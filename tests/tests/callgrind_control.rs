@@ -52,7 +52,8 @@ impl Running {
         words.extend(["-q", "--tool=callgrind", "--callgrind-out-file=out.%p"].map(str::to_owned));
         words.extend([program.display().to_string(), how.to_owned()]);
         let mut command = run::command(&words, dir.path());
-        let child = command.env("XDG_RUNTIME_DIR", dir.path()).stdin(Stdio::null()).spawn().unwrap();
+        command.env("XDG_RUNTIME_DIR", dir.path()).stdin(Stdio::null());
+        let child = command.stderr(std::fs::File::create(dir.path().join("log")).unwrap()).spawn().unwrap();
         Self { child, dir }
     }
 
@@ -113,6 +114,10 @@ impl Drop for Running {
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if !std::thread::panicking() {
+            let log = self.file("log");
+            assert!(!run::has_failed(&log), "{log}");
+        }
     }
 }
 
