@@ -266,11 +266,15 @@ fn sized(arguments: &str, name: &str, pointee: &Pointee) -> Option<Many> {
             rest.split_at(at)
         }
     };
+    let tagged = operand.split_whitespace().any(|word| ["struct", "class"].contains(&word));
     let operand: String =
         operand.split_whitespace().filter(|word| !["struct", "class", "const"].contains(word)).collect();
+    // A type stands in parentheses, and a variable of its name hides it.
+    let names_type = rest.starts_with('(') && (tagged || operand != name);
     // (In front of what is to be multiplied by it: `sizeof *a * n`.)
     let own = operand == format!("*{name}") || operand == format!("{name}[0]");
-    if behind.starts_with(['.', '-']) || !own && !pointee.names.iter().any(|known| **known == *operand.as_bytes()) {
+    let known = names_type && pointee.names.iter().any(|known| **known == *operand.as_bytes());
+    if behind.starts_with(['.', '-']) || !own && !known {
         return None;
     }
     // All that stands beside it, in the same argument, has to be a factor.

@@ -10,14 +10,15 @@
 //!
 //! Invariant: whatever cannot be told with certainty has no layout, and nothing is guessed.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use gimli::{
-    AbbreviationsCacheStrategy, AttributeValue, DebugInfoOffset, DebuggingInformationEntry, Dwarf, EndianSlice, Unit,
-    UnitOffset, constants,
+    AbbreviationsCacheStrategy, AttributeValue, DebugInfoOffset, DebuggingInformationEntry, Dwarf, EndianSlice,
+    Section as _, Unit, UnitOffset, constants,
 };
 
 use super::layout::{DEEPEST, Described, Layout, MOST, Record, layout};
@@ -47,7 +48,7 @@ const LONGEST_NAME: usize = 1024;
 /// Bytes of names of members that are kept for a question: many members may have the same, long name in the file.
 const ROOM: usize = 8 << 20;
 
-/// Ranges of code that are read, at most, for each question.
+/// Ranges of code of the functions of a unit that are read, at most, for each question.
 const MOST_RANGES: u64 = 1 << 20;
 
 /// What is known of the types of a file so far.
@@ -55,6 +56,10 @@ const MOST_RANGES: u64 = 1 << 20;
 pub(super) struct Types {
     /// By the address of a variable, in the file's own sections: where the entries of its type are.
     variables: OnceLock<HashMap<u64, Vec<usize>>>,
+    /// Which code units say that they have: begin, end, and the unit's number.
+    ranges: OnceLock<Vec<(u64, u64, usize)>>,
+    /// Bytes of headers of line programs that have been read: each unit has one, and all may have the same.
+    headers: AtomicU64,
     /// Bytes of entries that have been read.
     read: AtomicU64,
 }
@@ -203,8 +208,15 @@ impl<'d> Reading<'_, 'd> {
         if let Some(known) = self.units.get(&start.0) {
             return Some(known.clone());
         }
+        // As many as of sections whose units share none, and a few questions more.
+        let most = self.dwarf.debug_line.reader().len() as u64 * 64 + (1 << 20);
+        if self.types.headers.load(Ordering::Relaxed) > most {
+            return None;
+        }
         let header = self.dwarf.debug_info.header_from_offset(start).ok()?;
         let unit = Rc::new(self.dwarf.unit(header).ok()?);
+        let length = unit.line_program.as_ref().map_or(0, |program| program.header().header_length() as u64);
+        self.types.headers.fetch_add(length, Ordering::Relaxed);
         self.units.insert(start.0, unit.clone());
         Some(unit)
     }
@@ -525,18 +537,30 @@ impl<'d> Reading<'_, 'd> {
     /// Where the types of the variables called `name` are that code at an address may mean; there is one at least.
     fn pointers(&mut self, address: u64, name: &[u8]) -> Option<Vec<Option<DebugInfoOffset>>> {
         let covers = |begin: u64, end: u64| begin != 0 && begin <= address && address < end;
-        let mut effort = MOST_RANGES;
+        let types = self.types;
+        let ranges = types.ranges.get_or_init(|| self.ranges());
+        let (.., n) = *ranges.iter().find(|(begin, end, _)| covers(*begin, *end))?;
+        let unit = self.unit_at(n)?;
+        self.spend(self.starts[n].1)?;
+        self.pointers_in(&unit, name, covers, &mut { MOST_RANGES })
+    }
+
+    /// Which code units say that they have, in their order.
+    fn ranges(&mut self) -> Vec<(u64, u64, usize)> {
+        // Of lists that no two units share, no more than that can be read; what is kept has to fit.
+        let lists = &self.dwarf.ranges;
+        let most = lists.debug_ranges().reader().len() + lists.debug_rnglists().reader().len();
+        let (mut effort, found) = (most as u64, RefCell::new(Vec::new()));
         for n in 0..self.starts.len() {
             let Some(unit) = self.unit_at(n) else { continue };
-            match coverage(self.dwarf, &unit, covers, &mut effort) {
-                Coverage::Hit => {
-                    self.spend(self.starts[n].1)?;
-                    return self.pointers_in(&unit, name, covers, &mut effort);
-                }
-                Coverage::Miss | Coverage::Unknown => _ = self.units.remove(&self.starts[n].0.0),
-            }
+            let noted = |begin, end| {
+                found.borrow_mut().push((begin, end, n));
+                false
+            };
+            let _: Coverage = coverage(self.dwarf, &unit, noted, &mut effort);
+            self.units.remove(&self.starts[n].0.0);
         }
-        None
+        found.into_inner()
     }
 
     fn pointers_in(
