@@ -6,6 +6,7 @@
 //! on with what the sink says afterwards; counters are counted once, by [`Dispatcher::collect_counters`].
 
 use std::cell::RefCell;
+use std::fs;
 use std::time::Instant;
 
 use grind_code_cache::CodeCache;
@@ -53,6 +54,15 @@ fn returns_to(
     }
 }
 
+/// Whether the process may open one more file. Who shares translations gets some of its own before they are thrown away, in shared
+/// memory that it creates; and what only pays must not cost it its life.
+fn has_room_for_a_file(pid: Pid) -> bool {
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
+    let most = limits.lines().find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next());
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).map_or(usize::MAX, Iterator::count);
+    most.is_some_and(|most| most.parse::<usize>().map_or(most == "unlimited", |most| open < most))
+}
+
 impl Dispatcher<'_> {
     /// Whether emitted code follows the calls of `tid`.
     pub(super) fn follows(&self, tid: Tid) -> bool {
@@ -67,7 +77,9 @@ impl Dispatcher<'_> {
         }
         let due = |p: &&Process| {
             let code_cache = p.code_cache.borrow();
-            let due = code_cache.follows_now() && !code_cache.trace.plain();
+            let due = code_cache.follows_now()
+                && !code_cache.trace.plain()
+                && (code_cache.users == 1 || has_room_for_a_file(p.pid));
             if due {
                 let (words, sites) = (code_cache.trace.told_words, code_cache.trans.trace_sites.len());
                 log::debug!(target: subject::FLUSH, "process {}: {words} words of {sites} sites told", p.pid);
