@@ -12,6 +12,7 @@ use grind_isa::cpuid;
 use grind_layout as layout;
 use grind_layout::shared_memory::SharedMemory;
 use grind_ptrace::maps::{self, Region};
+use grind_ptrace::status::limit;
 use grind_ptrace::{Gadget, Memory, RemoteError, Stopped};
 use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::{EngineError, Tid};
@@ -282,9 +283,7 @@ fn tables_place(regions: &[Region]) -> Option<u64> {
 
 /// The limit of the main thread's stack, in bytes.
 fn stack_limit(tid: Tid) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{tid}/limits")).unwrap_or_default();
-    let line = text.lines().find_map(|l| l.strip_prefix("Max stack size"));
-    line.and_then(|l| l.split_whitespace().next()).map_or(8 * MIB, |v| v.parse().unwrap_or(u64::MAX >> 1))
+    limit(tid, "Max stack size").map_or(8 * MIB, |limit| limit.min(u64::MAX >> 1))
 }
 
 /// An address for a chunk near `pc`; 0 leaves it to the kernel.

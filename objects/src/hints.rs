@@ -14,11 +14,11 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use cg_format::mem::notation;
-use cg_format::mem::streams::{Grid, Part, Stream};
+use cg_format::mem::streams::{Grid, Part};
 use cg_sim::prefetch::Prefetch;
 use grind_session::ProcessReport;
 
-use super::report::executions;
+use super::report::{executions, nameless};
 use super::{Found, streams};
 
 /// Cycles of a miss of the first level that the last one has, and of one that it has not.
@@ -120,25 +120,9 @@ fn regular(
         ));
     }
     let base = found.place.start.cast_signed();
-    let relative = |part: &Part| Part { start: part.start.wrapping_sub(base), ..part.clone() };
-    let stream = Stream {
-        access: found.key.access,
-        object: 0,
-        instruction: 0,
-        file: String::new(),
-        line: 0,
-        function: String::new(),
-        size: found.size,
-        executions,
-        misses: found.misses,
-        last_level: found.last_level,
-        phase: found.place.start.checked_rem(line).unwrap_or(0),
-        bytes: found.place.end.wrapping_sub(found.place.start),
-        parts: found.folded.parts.iter().map(relative).collect(),
-        irregular: found.folded.irregular,
-        distances: Vec::new(),
-    };
-    let step = notation::step(&stream, &relative(part), alone)?;
+    let stream = nameless(found, line, executions);
+    let relative = Part { start: part.start.wrapping_sub(base), ..part.clone() };
+    let step = notation::step(&stream, &relative, alone)?;
     Some((found, part, step, executions / part.times().max(1)))
 }
 

@@ -239,16 +239,27 @@ fn stream(
     places: &BTreeMap<Site, Known>,
 ) -> mem::streams::Stream {
     let known = &places[&found.key.site];
+    mem::streams::Stream {
+        object,
+        file: text(&known.file),
+        line: known.line.into(),
+        function: text(&known.function),
+        ..nameless(found, line, executions)
+    }
+}
+
+/// What a stream is, whoever's code it is and whatever it walks over.
+pub(super) fn nameless(found: &streams::Stream, line: u64, executions: u64) -> mem::streams::Stream {
     let folded = &found.folded;
     let relative =
         |part: &Part| Part { start: part.start.wrapping_sub(found.place.start.cast_signed()), ..part.clone() };
     mem::streams::Stream {
         access: found.key.access,
-        object,
+        object: 0,
         instruction: 0,
-        file: text(&known.file),
-        line: known.line.into(),
-        function: text(&known.function),
+        file: String::new(),
+        line: 0,
+        function: String::new(),
         size: found.size,
         executions,
         misses: found.misses,

@@ -1,6 +1,16 @@
-//! What `/proc/TID/status` says of a thread. Of one that is gone it says nothing: empty sets, no tracer.
+//! What `/proc/TID/status` and `/proc/TID/limits` say of a thread. Of one that is gone they say nothing: empty sets, no tracer, no
+//! limits.
+
+use std::fmt::Display;
 
 use grind_types::Tid;
+
+/// A soft limit of a thread or process, by the name that the kernel gives it there (`Max open files`); `u64::MAX` if there is none.
+pub fn limit(id: impl Display, name: &str) -> Option<u64> {
+    let limits = std::fs::read_to_string(format!("/proc/{id}/limits")).ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.split_whitespace().next()?.parse().unwrap_or(u64::MAX))
+}
 
 /// A thread's status at one moment.
 pub struct Status(String);

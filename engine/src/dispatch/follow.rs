@@ -17,6 +17,7 @@ use grind_guest::process::Process;
 use grind_guest::slots::SlotId;
 use grind_layout::{self as layout, SlotWord};
 use grind_ptrace::kinds::address_of;
+use grind_ptrace::status::limit;
 use grind_ptrace::{Regs, register};
 use grind_trace::Transfer;
 use grind_trace::follow::{CallContextId, Counts, Outcome, StackEffect, TOTALS};
@@ -57,10 +58,8 @@ fn returns_to(
 /// Whether the process may open one more file. Who shares translations gets some of its own before they are thrown away, in shared
 /// memory that it creates; and what only pays must not cost it its life.
 fn has_room_for_a_file(pid: Pid) -> bool {
-    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
-    let most = limits.lines().find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next());
-    let open = fs::read_dir(format!("/proc/{pid}/fd")).map_or(usize::MAX, Iterator::count);
-    most.is_some_and(|most| most.parse::<usize>().map_or(most == "unlimited", |most| open < most))
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).map_or(u64::MAX, |open| open.count() as u64);
+    limit(pid, "Max open files").is_some_and(|most| open < most)
 }
 
 impl Dispatcher<'_> {

@@ -7,7 +7,7 @@
 use grind_guest::process::Process;
 use grind_layout as layout;
 use grind_ptrace::maps;
-use grind_ptrace::status::Status;
+use grind_ptrace::status::{Status, limit};
 use grind_ptrace::{How, Regs, Stopped};
 use grind_types::addr::{CacheAddr, GuestAddr};
 use grind_types::{Pid, Tid};
@@ -194,13 +194,10 @@ fn current(pid: Pid) -> Option<Limits> {
 /// Bytes that a process may lock.
 fn lockable(pid: Pid) -> u64 {
     const CAP_IPC_LOCK: u32 = 14;
-    let read = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
-    let status = read("status");
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let capable = status.lines().find_map(|l| l.strip_prefix("CapEff:"));
     if capable.and_then(|v| u64::from_str_radix(v.trim(), 16).ok()).is_some_and(|set| set >> CAP_IPC_LOCK & 1 != 0) {
         return u64::MAX;
     }
-    let limits = read("limits");
-    let line = limits.lines().find_map(|l| l.strip_prefix("Max locked memory"));
-    line.and_then(|l| l.split_whitespace().next()).map_or(u64::MAX, |v| v.parse().unwrap_or(u64::MAX))
+    limit(pid, "Max locked memory").unwrap_or(u64::MAX)
 }
