@@ -7,6 +7,7 @@
 //! order: by kind, file, line, name; streams by object, file, line, instruction. A reader ignores keys that it does not know.
 
 pub mod fold;
+pub mod members;
 pub mod missed_by;
 pub mod notation;
 pub mod parts;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cachegrind::Profile;
 use crate::count::TooLarge;
+pub use members::{Member, Members};
 use missed_by::MissedBy;
 use reuse::{Reuse, ReuseHead};
 use sharing::{Shared, SharingHead};
@@ -164,41 +166,6 @@ pub struct Object {
     pub counts: Vec<u64>,
 }
 
-/// What of a structure was missed; of several, all of them together.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Members {
-    /// What the source calls it; empty if that is not known.
-    #[serde(rename = "type", default, skip_serializing_if = "String::is_empty")]
-    pub name: String,
-    /// Its bytes.
-    pub bytes: u64,
-    /// Those that were missed, by where they begin.
-    pub missed: Vec<Member>,
-}
-
-/// A member of a structure.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Member {
-    /// How it is reached, as `at.x`; several that share their place, as `i|f`; of an array of structures all elements, as `list[].next`.
-    /// Empty: what no member has.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub name: String,
-    /// Where it begins first.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub offset: u64,
-    /// Its bytes there.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub bytes: u64,
-    /// The first of the events of objects.
-    pub counts: Vec<u64>,
-}
-
-impl Member {
-    fn key(&self) -> (u64, u64, &str) {
-        (self.offset, self.bytes, &self.name)
-    }
-}
-
 /// Eight bytes of an object, or of each of its blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Field {
@@ -238,24 +205,6 @@ impl Object {
                 Ok(n) => add(&mut self.fields[n].counts, &field.counts),
                 Err(n) => self.fields.insert(n, field),
             }
-        }
-    }
-
-    /// Adds what was missed of another one of the same structure; if that is not the same, members are not told. `none`: nothing
-    /// is counted of one of both.
-    fn add_members(&mut self, members: Option<Members>, (none, more): (bool, bool)) {
-        match (&mut self.members, members) {
-            (known, members) if none && !more => *known = members,
-            (_, _) if more => {}
-            (Some(known), Some(members)) if (&known.name, known.bytes) == (&members.name, members.bytes) => {
-                for member in members.missed {
-                    match known.missed.binary_search_by(|other| other.key().cmp(&member.key())) {
-                        Ok(n) => add(&mut known.missed[n].counts, &member.counts),
-                        Err(n) => known.missed.insert(n, member),
-                    }
-                }
-            }
-            (known, _) => *known = None,
         }
     }
 

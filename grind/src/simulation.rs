@@ -3,19 +3,21 @@
 //! The models are in `cg-sim`; here is what the options make of them, the lines about them in log and profile, and the
 //! summary of a run. Texts, widths and roundings are the reference's, since scripts read them.
 
+mod impossible;
+
 use std::fmt;
 
 use cg_format::events::{self, Caches};
 use cg_format::show::commas;
 use cg_sim::beyond::{Clash, Inclusion};
 use cg_sim::distance::Sample;
-use cg_sim::host::{self, Unsupported};
+use cg_sim::host;
 use cg_sim::included;
 use cg_sim::policy::Policy;
 use cg_sim::prefetch::Prefetch;
 use cg_sim::sharing;
 use cg_sim::tlb::{self, Tlbs};
-use cg_sim::usage::{LinesDiffer, Usage};
+use cg_sim::usage::Usage;
 use cg_sim::{Geometries, Geometry, Levels};
 use grind_analysis::callgrind::settings::CacheUse;
 use grind_analysis::counts::Events;
@@ -25,6 +27,7 @@ use grind_trace::{EveryAccess, FirstLevel, FirstTlb, FirstTlbs, TraceSettings};
 
 use crate::options::distances::Which;
 use crate::options::{Options, Tool};
+pub use impossible::Impossible;
 
 /// Bytes of a line where no caches are simulated.
 const LINE: u32 = 64;
@@ -65,114 +68,6 @@ pub struct Simulation {
     /// The same, for the user rather than as detail.
     remarks: Vec<String>,
 }
-
-/// The options ask for caches that cannot be simulated.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Impossible {
-    /// The host has such caches.
-    Host(Unsupported),
-    /// A register may touch more than two lines.
-    Lines {
-        /// The tool that is asked to.
-        tool: Tool,
-        /// The smallest line, in bytes.
-        line: u32,
-        /// The largest register, in bytes.
-        register: u32,
-    },
-    /// There are no misses by data object.
-    Objects,
-    /// There are no levels without caches; the option that asks for them.
-    NoCaches(&'static str),
-    /// There are no shapes of TLBs that nobody simulates; the option that gives one.
-    NoTlbs(&'static str),
-    /// Levels that make no sense together.
-    Levels(Clash),
-    /// A model that knows two levels only; the option that asks for it.
-    TwoLevels(&'static str),
-    /// There are no data objects whose misses could be streams.
-    Streams,
-    /// There are no streams that hints could be of.
-    Hints,
-    /// There is no sample of distances that nobody finds.
-    Sample,
-    /// Nothing is missed whose distance could have bounds.
-    Bounds,
-    /// What has every access told leaves nothing to bound; the option that does.
-    BoundsOfEvery(&'static str),
-    /// There are no lines that could be shared.
-    Sharing,
-    /// Bytes of lines of so many are not told apart.
-    SharedLines(u32),
-    /// There are no data objects that allocators could hand out.
-    Allocators,
-    /// There are none whose callers could tell them apart.
-    Depth,
-    /// The use of lines cannot be added up over lines of different sizes.
-    Uses(LinesDiffer),
-    /// A first-level cache has more lines than a thread has room for.
-    Large {
-        /// The option that gives it.
-        option: &'static str,
-        /// Its lines.
-        lines: u64,
-    },
-}
-
-impl fmt::Display for Impossible {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Host(unsupported) => unsupported.fmt(f),
-            Self::Lines { tool, line, register } => write!(
-                f,
-                "{}: cannot continue: the minimum line size ({line})\n  \
-                 must be equal to or larger than the maximum register size ({register})\n  \
-                 but it is not.  Exiting now.",
-                if *tool == Tool::Callgrind { "Callgrind" } else { "Cachegrind" }
-            ),
-            Self::Objects => write!(f, "--objects=yes tells where misses of simulated caches are: add --cache-sim=yes"),
-            Self::NoCaches(option) => write!(f, "{option} is of simulated caches: add --cache-sim=yes"),
-            Self::NoTlbs(option) => write!(f, "{option} is of simulated TLBs: add --tlb-sim=yes"),
-            Self::Levels(clash) => clash.fmt(f),
-            Self::TwoLevels(option) => write!(
-                f,
-                "{option} is a model of I1, D1 and an LL that replaces the line used longest ago: leave out --L2, --inclusion, \
-                 --prefetcher, --machine and the policy of --LL"
-            ),
-            Self::Hints => write!(f, "--prefetch-hints are of the streams of misses: add --streams=misses"),
-            Self::Streams => write!(f, "--streams=misses tells how data objects are walked over: add --objects=yes"),
-            Self::Sample => write!(f, "--reuse-sample is of stack distances: add --reuse-dist=exact"),
-            Self::Bounds => write!(
-                f,
-                "--reuse-dist=bounds is of what misses simulated caches: add --cache-sim=yes (--reuse-dist=exact needs none)"
-            ),
-            Self::BoundsOfEvery(option) => write!(
-                f,
-                "--reuse-dist=bounds follows from misses of D1 alone, and {option} does not: leave one of them out, or use \
-                 --reuse-dist=exact"
-            ),
-            Self::Sharing => write!(f, "--sharing is of lines of simulated caches: add --cache-sim=yes"),
-            Self::SharedLines(line) => write!(
-                f,
-                "--sharing tells the bytes of lines of at most {} bytes apart, and D1 has lines of {line}; use --D1",
-                sharing::MOST
-            ),
-            Self::Allocators => {
-                write!(f, "--alloc-fn names what hands out data objects: add --objects=yes, or --collect-alloc=yes")
-            }
-            Self::Depth => write!(f, "--alloc-depth says which callers tell data objects apart: add --objects=yes"),
-            Self::Uses(differ) => write!(f, "--cacheuse: {differ}; use --I1, --D1 and --LL"),
-            Self::Large { option, lines } => write!(
-                f,
-                "{option}: a cache of {lines} lines cannot be simulated, only one of at most {} (give it larger lines, or make \
-                 it smaller)",
-                FirstLevel::MOST_LINES
-            ),
-        }
-    }
-}
-
-impl std::error::Error for Impossible {}
 
 impl Simulation {
     /// What `options` ask for.

@@ -6,6 +6,7 @@
 //! names it; memory is bounded, because the guest waits when the sink is behind.
 
 mod accesses;
+mod brought;
 pub mod every;
 pub mod follow;
 pub mod frames;
@@ -27,6 +28,7 @@ use grind_types::frames::FrameFunction;
 use grind_types::{Module, Pid, Query, StaticEvents, Tid};
 
 pub use crate::accesses::CachePort;
+pub use crate::brought::{CODE_BROUGHT, CODE_BROUGHT_WORDS, LINE_BROUGHT, LineBrought};
 use crate::follow::{Book, CallContext, Calls, Counts, Names, Outcome};
 pub use crate::settings::{CallTrace, EveryAccess, FirstLevel, FirstTlb, FirstTlbs, ToldFirst, TraceSettings};
 pub use crate::transfer::Transfer;
@@ -137,42 +139,6 @@ impl LineReplaced {
         let way = self.way | u32::from(self.one_of_two) | u32::from(self.second) << 1;
         let [low, high] = operands::halves(self.addr);
         [site, way, self.count, self.parts, low, high]
-    }
-}
-
-/// A line is brought into a thread's data cache, and another one has to go for it, unless a way was empty. Told, where
-/// [`TraceSettings::ages`] wants it, in front of the access's miss; behind [`LINE_BROUGHT`] come, two words each, the line's address,
-/// the negated address of the one that goes, when that was used last (0: the way was empty), and the time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LineBrought {
-    /// The address of the line that comes.
-    pub line: u64,
-    /// The address of the line that goes, and when it was used last.
-    pub gone: Option<[u64; 2]>,
-    /// When that is. The times of a thread only become later; those of a group of accesses that nothing is missed by are in no order.
-    pub now: u64,
-}
-
-impl LineBrought {
-    /// Words of a record.
-    pub const WORDS: usize = 9;
-
-    /// Reads a record of [`LINE_BROUGHT`]; nothing if its words are too few. The words behind it, too.
-    #[inline]
-    #[must_use]
-    pub fn read(record: &[u32]) -> Option<(Self, &[u32])> {
-        let (record, rest) = record.split_first_chunk::<{ Self::WORDS }>()?;
-        let number = |n: usize| operands::joined(record[n], record[n + 1]);
-        let gone = (number(5) != 0).then(|| [number(3).wrapping_neg(), number(5)]);
-        Some((Self { line: number(1), gone, now: number(7) }, rest))
-    }
-
-    /// The words of its record.
-    #[must_use]
-    pub fn words(self) -> [u32; Self::WORDS] {
-        let [gone, time] = self.gone.unwrap_or_default();
-        let [line, gone, time, now] = [self.line, gone.wrapping_neg(), time, self.now].map(operands::halves);
-        [LINE_BROUGHT, line[0], line[1], gone[0], gone[1], time[0], time[1], now[0], now[1]]
     }
 }
 
@@ -420,16 +386,6 @@ pub const PAGE_MISSED: u32 = u32::MAX - 16;
 
 /// Words of a record of [`PAGE_MISSED`].
 pub const PAGE_WORDS: usize = 4;
-
-/// In place of a site's number: a line is brought into the thread's data cache, for the access whose miss is told next ([`LineBrought`]).
-pub const LINE_BROUGHT: u32 = u32::MAX - 17;
-
-/// In place of a site's number, in front of the miss of a fetch ([`TraceSettings::code_ways`]): a line is brought into the thread's code
-/// cache. Operand: [`CODE_WAY`] times its way, of all sets one behind the other, and 1 if it is the last line of the fetch.
-pub const CODE_BROUGHT: u32 = u32::MAX - 18;
-
-/// Words of a record of [`CODE_BROUGHT`].
-pub const CODE_BROUGHT_WORDS: usize = 2;
 
 /// In place of a site's number: an access of the thread uses bytes that it has not used in this way before, as far as is known. Operands:
 /// its site, and its address (two words).
@@ -687,8 +643,9 @@ mod tests {
     #[test]
     fn no_two_kinds_of_records_have_the_same_number() {
         let mut known = HashMap::from([(0, "CONTEXT_SITE")]);
-        let sources =
-            [include_str!("lib.rs"), include_str!("frames.rs"), include_str!("objects.rs"), include_str!("every.rs")];
+        let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src")).expect("the sources");
+        let files = files.map(|file| file.expect("a file").path()).filter(|path| path.is_file());
+        let sources: Vec<String> = files.map(|path| std::fs::read_to_string(path).expect("a source")).collect();
         for line in sources.iter().flat_map(|source| source.lines()) {
             let Some((name, number)) =
                 line.strip_prefix("pub const ").and_then(|l| l.split_once(": u32 = u32::MAX - "))
