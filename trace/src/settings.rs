@@ -254,7 +254,7 @@ impl ToldFirst {
     /// Whether that has been long enough.
     #[must_use]
     pub fn is_over(self, elapsed: Duration, words: u64, sites: u64) -> bool {
-        elapsed >= self.most || words >= sites.saturating_mul(self.words_a_site)
+        elapsed >= self.most || words > sites.saturating_mul(self.words_a_site)
     }
 }
 
@@ -296,5 +296,25 @@ impl FirstLevel {
             && u64::from(self.sets) * u64::from(self.ways) <= layout::MOST_USED
             && std::arch::is_x86_feature_detected!("bmi2")
             && std::arch::is_x86_feature_detected!("popcnt")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_told_until_that_has_cost_enough_or_for_long_enough() {
+        let (never, span, pays) =
+            (ToldFirst::default(), ToldFirst::span(Duration::from_millis(40)), ToldFirst::while_it_pays(false));
+        let [soon, late] = [1, 2000].map(Duration::from_millis);
+        assert!(never.is_never() && !span.is_never() && !pays.is_never());
+        for told in [span, pays] {
+            assert!(!told.is_over(soon, 0, 0), "nothing has been executed yet");
+            assert!(told.is_over(late, 0, 0));
+        }
+        let few = 100 * pays.words_a_site;
+        assert!(!span.is_over(soon, 1 << 40, 1) && !pays.is_over(soon, few, 100) && pays.is_over(soon, few + 1, 100));
+        assert!(!ToldFirst::while_it_pays(true).is_over(soon, few + 1, 100));
     }
 }
