@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::Duration;
 
 use grind_code_cache::CodeCache;
 use grind_fragments::fragment_table::FragmentId;
@@ -175,8 +175,8 @@ impl Traps {
 /// What a thread has been through with its last signal.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
-    /// When and where in translated code it went on.
-    pub went_on: Option<(Instant, CacheAddr)>,
+    /// How long it had run when it went on, and where in translated code it did.
+    pub went_on: Option<(Duration, CacheAddr)>,
     /// The signals that have come since it has last moved.
     pub came: u64,
     /// One of them has come again.

@@ -17,6 +17,7 @@ mod memory;
 mod owed;
 mod remote;
 pub mod restart;
+pub mod schedule;
 mod spell;
 pub mod status;
 pub mod tick;

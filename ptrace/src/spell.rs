@@ -14,6 +14,7 @@ use grind_types::Tid;
 
 use nix::libc;
 
+use super::schedule::Schedule;
 use super::{Result, Stop, Stopped};
 
 #[derive(Debug)]
@@ -21,12 +22,32 @@ struct Spell {
     tid: Tid,
     /// What is blocked besides what the program blocks.
     blocked: u64,
-    /// How much longer the thread is to run.
+    /// How much longer the thread is to run, on a processor.
     left: Duration,
-    /// Since when it runs, and what the program blocks.
-    running: Option<(Instant, u64)>,
+    running: Option<Running>,
     /// Somebody has been told that it has been long enough.
     told: bool,
+}
+
+/// A thread that has been let go on.
+#[derive(Debug)]
+struct Running {
+    /// What the program blocks.
+    mask: u64,
+    /// As it was before.
+    was: Schedule,
+    /// Since when it has had a processor, as far as anybody has looked.
+    since: Option<Instant>,
+}
+
+impl Running {
+    /// Whether `tid` has run for `left`. Nobody knows exactly of a thread that runs, so its time counts from when it was first seen to.
+    fn has_run(&mut self, tid: Tid, left: Duration) -> bool {
+        if self.since.is_none() && Schedule::of(tid).has_run_since(&self.was) {
+            self.since = Some(Instant::now());
+        }
+        self.since.is_some_and(|since| since.elapsed() >= left)
+    }
 }
 
 thread_local! {
@@ -46,7 +67,7 @@ pub(super) fn goes_on(t: &Stopped) -> Result<bool> {
         let Some(spell) = spells.iter_mut().find(|s| s.tid == t.tid) else { return Ok(false) };
         let mask = t.sigmask()?;
         t.set_sigmask(mask | spell.blocked)?;
-        spell.running = Some((Instant::now(), mask));
+        spell.running = Some(Running { mask, was: Schedule::of(t.tid), since: None });
         Ok(true)
     })
 }
@@ -56,8 +77,8 @@ pub(super) fn stopped(t: &Stopped, stop: Stop) -> Result<()> {
     SPELLS.with_borrow_mut(|spells| {
         let Some(i) = spells.iter().position(|s| s.tid == t.tid) else { return Ok(()) };
         // Otherwise a stop in the middle of something that the engine has it do.
-        let Some((since, mask)) = spells[i].running.take() else { return Ok(()) };
-        spells[i].left = spells[i].left.saturating_sub(since.elapsed());
+        let Some(Running { mask, was, .. }) = spells[i].running.take() else { return Ok(()) };
+        spells[i].left = spells[i].left.saturating_sub(Schedule::of(t.tid).ran.saturating_sub(was.ran));
         if stop != Stop::Signal(libc::SIGTRAP) || spells[i].left.is_zero() {
             spells.swap_remove(i);
         }
@@ -77,11 +98,18 @@ pub fn spells() -> bool {
 
 /// What the program blocks in `tid`, if that runs with more blocked, in a spell.
 pub fn blocked_beneath(tid: Tid) -> Option<u64> {
-    SPELLS.with_borrow(|spells| spells.iter().find(|s| s.tid == tid)?.running.map(|(_, mask)| mask))
+    SPELLS.with_borrow(|spells| spells.iter().find(|s| s.tid == tid)?.running.as_ref().map(|r| r.mask))
 }
 
 /// The threads whose spells have just become long enough; each is told once.
 pub fn long_enough() -> Vec<Tid> {
-    let over = |s: &&mut Spell| !s.told && s.running.is_some_and(|(since, _)| since.elapsed() >= s.left);
-    SPELLS.with_borrow_mut(|spells| spells.iter_mut().filter(over).map(|s| (s.told = true, s.tid).1).collect())
+    SPELLS.with_borrow_mut(|spells| {
+        let untold = spells.iter_mut().filter(|s| !s.told);
+        untold
+            .filter_map(|s| {
+                s.told = s.running.as_mut()?.has_run(s.tid, s.left);
+                s.told.then_some(s.tid)
+            })
+            .collect()
+    })
 }

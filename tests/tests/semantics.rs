@@ -246,6 +246,16 @@ mod with_children {
 mod timers_of_few_microseconds {
     use super::*;
 
+    /// Runs the program with these arguments in `dir`.
+    fn run(dir: &Path, program: &Path, arguments: &[&str], options: &[&str]) {
+        let profiler: Vec<String> =
+            tools::under_test().iter().cloned().chain(options.iter().map(|o| (*o).into())).collect();
+        let words = [program.display().to_string()].into_iter().chain(arguments.iter().map(|a| (*a).into()));
+        let tested = Job { disturbed: Disturbance::None, ..Job::new(words, dir) }.profiled(&profiler);
+        let outcome = &tested.outcome;
+        assert!(outcome.status.success(), "{arguments:?} {options:?}: {}\n{}", outcome.show(), tested.log);
+    }
+
     fn check(options: &[&str]) {
         let source = Source::open("semantics", "signal_timers_of_microseconds");
         if !source.runs_here() {
@@ -253,13 +263,31 @@ mod timers_of_few_microseconds {
         }
         let dir = tempfile::tempdir().expect("a temporary folder");
         let program = source.build(dir.path(), false);
-        let profiler: Vec<String> =
-            tools::under_test().iter().cloned().chain(options.iter().map(|o| (*o).into())).collect();
-        for us in [5, 10, 20] {
-            let words = [program.display().to_string(), "20".into(), us.to_string()];
-            let tested = Job { disturbed: Disturbance::None, ..Job::new(words, dir.path()) }.profiled(&profiler);
-            assert!(tested.outcome.status.success(), "{us} us: {}\n{}", tested.outcome.show(), tested.log);
+        for us in ["5", "10", "20"] {
+            run(dir.path(), &program, &["20", us], options);
         }
+    }
+
+    /// A thread that waits for a processor has not got on, however long that takes.
+    #[test]
+    fn end_though_each_waits_for_others() {
+        let source = Source::open("semantics", "signal_timers_of_microseconds");
+        if !source.runs_here() {
+            return;
+        }
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let program = source.build(dir.path(), false);
+        let processors = std::thread::available_parallelism().map_or(2, usize::from);
+        std::thread::scope(|scope| {
+            for _ in 0..3 * processors {
+                scope.spawn(|| {
+                    let own = tempfile::tempdir().expect("a temporary folder");
+                    for options in [&CALLS[..], &SIMULATION, &CALLS, &[]] {
+                        run(own.path(), &program, &[], options);
+                    }
+                });
+            }
+        });
     }
 
     #[test]

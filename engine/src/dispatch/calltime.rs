@@ -3,9 +3,10 @@
 //! A call that is interrupted by a stop of another kind (a signal, a new thread) is timed up to there. If new code makes it once more, it
 //! is the same call, which goes on. What a call does is never changed. Nothing here happens unless system calls are recorded.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use grind_ptrace::restart::makes_again;
+use grind_ptrace::schedule::Schedule;
 use grind_ptrace::{How, Stopped};
 use grind_trace::SystemCall;
 use grind_types::Tid;
@@ -18,7 +19,7 @@ use super::Dispatcher;
 pub(super) struct Timed {
     addr: GuestAddr,
     /// When it began, and how much processor time the thread had used then.
-    begun: Option<(Instant, u64)>,
+    begun: Option<(Instant, Duration)>,
 }
 
 impl Dispatcher<'_> {
@@ -41,7 +42,7 @@ impl Dispatcher<'_> {
     pub(super) fn call_stop(&mut self, t: Stopped) {
         let how = match self.timed.get_mut(&t.tid()) {
             Some(timed) if timed.begun.is_none() => {
-                timed.begun = Some((Instant::now(), processor_time(t.tid())));
+                timed.begun = Some((Instant::now(), Schedule::of(t.tid()).ran));
                 How::Syscall
             }
             _ => {
@@ -60,15 +61,10 @@ impl Dispatcher<'_> {
             return;
         }
         let Some(Timed { addr, begun: Some((start, used)) }) = self.timed.remove(&tid) else { return };
-        let elapsed = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let processor = processor_time(tid).saturating_sub(used);
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let elapsed = nanoseconds(start.elapsed());
+        let processor = nanoseconds(Schedule::of(tid).ran.saturating_sub(used));
         let call = SystemCall { addr, begins: false, ends: over, elapsed, processor };
         self.tell(tid, |trace_channel, pid| trace_channel.system_call(pid, tid, call));
     }
-}
-
-/// Nanoseconds that a thread has run.
-fn processor_time(tid: Tid) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{tid}/schedstat")).unwrap_or_default();
-    text.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
 }

@@ -10,9 +10,10 @@
 //! program does not block; that what waited when a handler ended, each kind once or queued, is not given to the thread before
 //! it goes on.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use grind_ptrace::kinds::{ASYNCHRONOUS, bit};
+use grind_ptrace::schedule::Schedule;
 use grind_ptrace::status::Status;
 use grind_ptrace::tick::Ticks;
 use grind_ptrace::{self as tracee, How, Stopped};
@@ -25,7 +26,7 @@ use super::Dispatcher;
 /// As long as a delivery takes, roughly: so that half of the time is the program's.
 const SPELL: Duration = Duration::from_micros(100);
 
-/// Later than this after it has gone on, a thread is where it was because it has come back.
+/// A thread that has run for longer than this since it has gone on is where it was because it has come back.
 const THICK: Duration = Duration::from_millis(2);
 
 /// Signals from here on are queued, and not kept once each.
@@ -56,16 +57,16 @@ impl Dispatcher<'_> {
     /// `tid`, which has stopped before a system call, is about to make it, at `go`: it has not moved until it has.
     pub(super) fn goes_to_call(&mut self, tid: Tid, go: CacheAddr) {
         if let Some(went_on) = self.threads.get_mut(&tid).and_then(|th| th.progress.went_on.as_mut()) {
-            *went_on = (Instant::now(), go);
+            *went_on = (Schedule::of(tid).ran, go);
         }
     }
 
     /// `t` goes on in translated code, at `at`, after it has been given a signal, or has ended its handler.
     pub(super) fn go_on_after_signal(&mut self, t: Stopped, at: CacheAddr) {
         let Some(th) = self.threads.get_mut(&t.tid()) else { return };
-        let now = Instant::now();
+        let now = Schedule::of(t.tid()).ran;
         let before = th.progress.went_on.replace((now, at));
-        let thick = before.is_some_and(|(then, _)| now - then < THICK);
+        let thick = before.is_some_and(|(then, _)| now.saturating_sub(then) < THICK);
         let _ = if thick && th.progress.again {
             // What waits already and has not come yet is given to it: the kernel would not let it go on before.
             let status = Status::of(t.tid());
