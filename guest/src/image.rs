@@ -11,6 +11,7 @@ use grind_code_cache::{Chunk, CodeCache};
 use grind_isa::cpuid;
 use grind_layout as layout;
 use grind_layout::shared_memory::SharedMemory;
+use grind_ptrace::limits::Descriptor;
 use grind_ptrace::maps::{self, Region};
 use grind_ptrace::status::limit;
 use grind_ptrace::{Gadget, Memory, RemoteError, Stopped};
@@ -80,8 +81,16 @@ impl Remote<'_> {
     /// the guest that holds a C string.
     fn shared_file(&mut self, name_at: u64) -> Result<(File, u64), EngineError> {
         let what = "creating shared memory in the program";
-        let fd = self.call(what, libc::SYS_memfd_create, [name_at, u64::from(libc::MFD_CLOEXEC), 0, 0, 0, 0])?;
         let tid = self.tid(what)?;
+        let create = [name_at, u64::from(libc::MFD_CLOEXEC), 0, 0, 0, 0];
+        let fd = self.call(what, libc::SYS_memfd_create, create).or_else(|e| match e {
+            // It may be the program that has opened as many as it may: that is no reason to have no memory.
+            e if is_out_of_descriptors(&e) => {
+                let _lent = Descriptor::lend(tid);
+                self.call(what, libc::SYS_memfd_create, create)
+            }
+            e => Err(e),
+        })?;
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -106,9 +115,69 @@ impl Remote<'_> {
         Ok(at)
     }
 
+    /// Maps new shared memory into the program, once `fill` has filled it.
+    fn shared(&mut self, new: &New, fill: impl FnOnce(&SharedMemory)) -> Result<(u64, SharedMemory), EngineError> {
+        let &New { what, name_at, at, size, prot, how } = new;
+        let here = |source| EngineError::Os { what, source };
+        match self.shared_file(name_at) {
+            Ok((file, fd)) => {
+                file.set_len(size).map_err(here)?;
+                let host = SharedMemory::map_aligned(&file, 0, size as usize).map_err(here)?;
+                fill(&host);
+                let guest = self.map(what, (at, size), prot, how, fd)?;
+                self.close(fd)?;
+                Ok((guest, host))
+            }
+            Err(e) if is_out_of_descriptors(&e) => self.segment(new, fill),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The same without a descriptor: memory of System V's has none.
+    fn segment(&mut self, new: &New, fill: impl FnOnce(&SharedMemory)) -> Result<(u64, SharedMemory), EngineError> {
+        const SHM_NORESERVE: i32 = 0o10000;
+        let &New { what, at, size, prot, how, .. } = new;
+        let only_read = if prot & libc::PROT_WRITE == 0 { libc::SHM_RDONLY } else { 0 };
+        let runs = if prot & libc::PROT_EXEC != 0 { libc::SHM_EXEC } else { 0 };
+        let instead = if how & libc::MAP_FIXED != 0 { libc::SHM_REMAP } else { 0 };
+        let flags = (libc::IPC_CREAT | 0o600 | SHM_NORESERVE) as u64;
+        let id = self.call(what, libc::SYS_shmget, [libc::IPC_PRIVATE as u64, size, flags, 0, 0, 0])?;
+        let host = SharedMemory::attach(id as i32, size as usize);
+        let guest = host.map_err(|source| EngineError::Os { what, source }).and_then(|host| {
+            fill(&host);
+            let flags = (only_read | runs | instead) as u64;
+            Ok((self.call(what, libc::SYS_shmat, [id, at, flags, 0, 0, 0])?, host))
+        });
+        if !SharedMemory::forget(id as i32) {
+            self.raw(libc::SYS_shmctl, [id, libc::IPC_RMID as u64, 0, 0, 0, 0]);
+        }
+        if let Ok((guest, _)) = guest {
+            self.raw(libc::SYS_madvise, [guest, size, libc::MADV_DONTDUMP as u64, 0, 0, 0]);
+        }
+        guest
+    }
+
     fn close(&mut self, fd: u64) -> Result<(), EngineError> {
         self.call("close", libc::SYS_close, [fd, 0, 0, 0, 0, 0]).map(drop)
     }
+}
+
+/// Shared memory that a program is to have.
+struct New {
+    what: &'static str,
+    /// An address in the guest that holds a C string.
+    name_at: u64,
+    /// Where: a control request if `how` is 0.
+    at: u64,
+    /// In bytes.
+    size: u64,
+    prot: i32,
+    /// 0, `MAP_FIXED` or `MAP_FIXED_NOREPLACE`.
+    how: i32,
+}
+
+fn is_out_of_descriptors(e: &EngineError) -> bool {
+    matches!(e, EngineError::Os { source, .. } if source.raw_os_error() == Some(libc::EMFILE))
 }
 
 /// Sets up a new image whose first instruction is about to run.
@@ -194,17 +263,13 @@ fn map_all(
     let (base, count) = pool.unwrap_or_default();
     let pool = SlotPool::new(slots, base, count);
     // Tables and code.
-    let (file, fd) = remote.shared_file(name_at)?;
-    file.set_len(layout::TABLES_SIZE).map_err(io_error("sizing the tables"))?;
     let regions = remote.regions()?;
     let tables_at = tables_place(&regions).ok_or_else(|| EngineError::NoMemory {
         what: "tables",
         source: io::Error::other("nothing is free below 2 GiB"),
     })?;
-    remote.map("tables", (tables_at, layout::TABLES_SIZE), libc::PROT_READ, libc::MAP_FIXED_NOREPLACE, fd)?;
-    remote.close(fd)?;
-    let tables =
-        SharedMemory::map_aligned(&file, 0, layout::TABLES_SIZE as usize).map_err(io_error("mapping the tables"))?;
+    let (size, prot, how) = (layout::TABLES_SIZE, libc::PROT_READ, libc::MAP_FIXED_NOREPLACE);
+    let (_, tables) = remote.shared(&New { what: "tables", name_at, at: tables_at, size, prot, how }, |_| ())?;
     let mut code_cache = CodeCache::new(tables_at, tables, masked);
     let chunk = map_chunk(remote, near, name_at)?;
     code_cache.add_chunk(chunk.0, chunk.1);
@@ -221,31 +286,22 @@ pub fn add_chunk(remote: &mut Remote<'_>, code_cache: &mut CodeCache, pc: GuestA
 }
 
 fn map_chunk(remote: &mut Remote<'_>, pc: GuestAddr, name_at: u64) -> Result<(CacheAddr, SharedMemory), EngineError> {
-    let io_error = |what| move |source| EngineError::Os { what, source };
-    let (file, fd) = remote.shared_file(name_at)?;
-    file.set_len(layout::CHUNK_SIZE).map_err(io_error("sizing the code cache"))?;
     let regions = remote.regions()?;
     let at = chunk_place(&regions, pc, stack_limit(remote.tid(MAPS)?));
-    let prot = libc::PROT_READ | libc::PROT_EXEC;
-    let fixed = if at == 0 { 0 } else { libc::MAP_FIXED_NOREPLACE };
-    let guest = remote.map("code cache", (at, layout::CHUNK_SIZE), prot, fixed, fd)?;
-    remote.close(fd)?;
-    let host =
-        SharedMemory::map_aligned(&file, 0, layout::CHUNK_SIZE as usize).map_err(io_error("mapping the code cache"))?;
+    let (size, prot) = (layout::CHUNK_SIZE, libc::PROT_READ | libc::PROT_EXEC);
+    let how = if at == 0 { 0 } else { libc::MAP_FIXED_NOREPLACE };
+    let (guest, host) = remote.shared(&New { what: "code cache", name_at, at, size, prot, how }, |_| ())?;
     Ok((CacheAddr(guest), host))
 }
 
 /// Gives a process that has forked translations of its own: copies of all chunks and tables, at the same addresses.
 pub fn diverge(remote: &mut Remote<'_>, code_cache: &CodeCache) -> Result<CodeCache, EngineError> {
-    let io_error = |what| move |source| EngineError::Os { what, source };
     let copy = |remote: &mut Remote<'_>, at: u64, prot, from: &SharedMemory, size: u64, used: &[Range<u64>]| {
-        let (file, fd) = remote.shared_file(code_cache.name_at())?;
-        file.set_len(size).map_err(io_error("sizing the code cache"))?;
-        let host = SharedMemory::map_aligned(&file, 0, size as usize).map_err(io_error("mapping the code cache"))?;
-        used.iter().for_each(|r| from.copy_to(&host, r.start as usize, (r.end - r.start) as usize));
-        remote.map("code cache", (at, size), prot, libc::MAP_FIXED, fd)?;
-        remote.close(fd)?;
-        Ok::<_, EngineError>(host)
+        let new = New { what: "code cache", name_at: code_cache.name_at(), at, size, prot, how: libc::MAP_FIXED };
+        let fill = |host: &SharedMemory| {
+            used.iter().for_each(|r| from.copy_to(host, r.start as usize, (r.end - r.start) as usize));
+        };
+        remote.shared(&new, fill).map(|(_, host)| host)
     };
     let used = layout::TARGET_TABLES + layout::TARGET_TABLE * u64::from(code_cache.trans.follow.tables);
     let pairs = layout::PAIR_BITS..if code_cache.pairs { layout::ALLOCATORS_STOP } else { layout::CALL_TABLE };

@@ -1,4 +1,4 @@
-//! Memory that grind and the guest both map: a memfd that the guest created, seen from grind's side. Emitted code runs from
+//! Memory that grind and the guest both map: a memfd (or a segment) that the guest created, seen from grind's side. Emitted code runs from
 //! it while grind changes it, so all writes to places that may be running go through the atomic methods. Offsets are
 //! checked; nothing here hands out references into the memory.
 
@@ -90,6 +90,23 @@ impl SharedMemory {
             (Some(e), _) => Err(e),
             (None, None) => Err(io::Error::from(io::ErrorKind::OutOfMemory)),
         }
+    }
+
+    /// Attaches the `len` bytes of a segment of System V's (`shmget`), which lives on until all who have attached it are gone: nobody
+    /// can attach it later but those who know its number now.
+    pub fn attach(segment: i32, len: usize) -> io::Result<Self> {
+        // SAFETY: a new mapping at an address that the kernel chooses; it aliases no Rust object.
+        let p = unsafe { libc::shmat(segment, std::ptr::null(), 0) };
+        match NonNull::new(p.cast::<u8>()) {
+            Some(start) if p as isize != -1 => Ok(Self { start, len }),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Takes a segment out of the system's list, so that it goes with the last who has attached it. Whether the kernel lets us.
+    pub fn forget(segment: i32) -> bool {
+        // SAFETY: nothing is read or written.
+        unsafe { libc::shmctl(segment, libc::IPC_RMID, std::ptr::null_mut()) == 0 }
     }
 
     /// Asks for one large page in place of the small ones at `offset`, in the file, so for everybody who maps it: at least one of

@@ -11,6 +11,7 @@ mod home;
 pub mod kinds;
 mod late;
 pub mod launch;
+pub mod limits;
 pub mod mapped_files;
 pub mod maps;
 mod memory;

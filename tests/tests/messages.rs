@@ -21,7 +21,7 @@ const HELP: [&str; 6] = [
 ];
 
 /// Texts that are parts of profiles and of the summary, or say to developers what is not to happen.
-const NO_MESSAGES: [&str; 21] = [
+const NO_MESSAGES: [&str; 20] = [
     "lru, plru, lru3plru4",
     "Spawned pid: ",
     "Timerange: Basic block",
@@ -42,7 +42,6 @@ const NO_MESSAGES: [&str; 21] = [
     "mov dword ptr",
     "Max locked memory",
     "Max stack size",
-    "Max open files",
 ];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {

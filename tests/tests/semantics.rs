@@ -132,7 +132,7 @@ programs! {
     code_rewritten_by_another_thread code_trampolines_on_the_stack code_unmapped_and_mapped_by_another_thread code_unmapped_and_mapped_elsewhere
     corner_address_space_limit corner_avx512 corner_backtrace corner_closed_descriptors corner_code_bytes_read_back
     corner_cpu_features_agree corner_cpuid_changes_nothing_else corner_exceptions corner_flags_across_a_chain_of_landings corner_flags_across_calls_and_returns corner_fs_segment corner_gs_segment corner_huge_argv
-    corner_int80 corner_int80_and_syscall_flags corner_invalid_system_call corner_large_allocations corner_lock_all_memory corner_misaligned_accesses
+    corner_int80 corner_int80_and_syscall_flags corner_invalid_system_call corner_large_allocations corner_lock_all_memory corner_misaligned_accesses corner_no_descriptor_is_left
     corner_personality_and_affinity corner_proc_self corner_rdtsc_moves_on corner_resource_limits
     corner_registers_across_many_stops corner_return_address_is_original corner_rust_panic corner_setjmp_longjmp corner_split_stacks corner_stack_at_an_unusual_place corner_stack_ends_at_a_return_address
     corner_swapcontext_coroutines corner_taken_registers corner_trap_flag corner_trap_flag_repeats corner_unmaps_around_itself corner_vdso_time corner_vsyscall_page corner_x87_addresses
@@ -181,6 +181,12 @@ mod with_eviction {
     #[test]
     fn eviction_while_threads_wait_in_int80() {
         check("eviction_while_threads_wait_in_int80");
+    }
+
+    /// Who shared translations gets some of its own before.
+    #[test]
+    fn corner_no_descriptor_is_left() {
+        check("corner_no_descriptor_is_left");
     }
 }
 
@@ -239,6 +245,11 @@ mod with_children {
     #[test]
     fn signal_blocked_across_exec() {
         super::check("signal_blocked_across_exec", &["--trace-children=yes"]);
+    }
+
+    #[test]
+    fn corner_no_descriptor_is_left() {
+        super::check("corner_no_descriptor_is_left", &["--trace-children=yes"]);
     }
 }
 

@@ -6,7 +6,6 @@
 //! on with what the sink says afterwards; counters are counted once, by [`Dispatcher::collect_counters`].
 
 use std::cell::RefCell;
-use std::fs;
 use std::time::Instant;
 
 use grind_code_cache::CodeCache;
@@ -17,7 +16,6 @@ use grind_guest::process::Process;
 use grind_guest::slots::SlotId;
 use grind_layout::{self as layout, SlotWord};
 use grind_ptrace::kinds::address_of;
-use grind_ptrace::status::limit;
 use grind_ptrace::{Regs, register};
 use grind_trace::Transfer;
 use grind_trace::follow::{CallContextId, Counts, Outcome, StackEffect, TOTALS};
@@ -55,13 +53,6 @@ fn returns_to(
     }
 }
 
-/// Whether the process may open one more file. Who shares translations gets some of its own before they are thrown away, in shared
-/// memory that it creates; and what only pays must not cost it its life.
-fn has_room_for_a_file(pid: Pid) -> bool {
-    let open = fs::read_dir(format!("/proc/{pid}/fd")).map_or(u64::MAX, |open| open.count() as u64);
-    limit(pid, "Max open files").is_some_and(|most| open < most)
-}
-
 impl Dispatcher<'_> {
     /// Whether emitted code follows the calls of `tid`.
     pub(super) fn follows(&self, tid: Tid) -> bool {
@@ -76,9 +67,7 @@ impl Dispatcher<'_> {
         }
         let due = |p: &&Process| {
             let code_cache = p.code_cache.borrow();
-            let due = code_cache.follows_now()
-                && !code_cache.trace.plain()
-                && (code_cache.users == 1 || has_room_for_a_file(p.pid));
+            let due = code_cache.follows_now() && !code_cache.trace.plain();
             if due {
                 let (words, sites) = (code_cache.trace.told_words, code_cache.trans.trace_sites.len());
                 log::debug!(target: subject::FLUSH, "process {}: {words} words of {sites} sites told", p.pid);

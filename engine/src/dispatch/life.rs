@@ -27,10 +27,10 @@ use grind_types::subject;
 use grind_types::{Module, Pid, Tid};
 use nix::libc;
 
-use super::limits::Limits;
 use super::objects;
 use super::{Dispatcher, contexts};
 use grind_guest::resume::middle;
+use grind_ptrace::limits::Limits;
 
 impl Dispatcher<'_> {
     /// `PTRACE_EVENT_STOP`: a first stop, a group-stop, or the answer to an interrupt of ours.

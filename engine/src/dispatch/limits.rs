@@ -6,6 +6,7 @@
 
 use grind_guest::process::Process;
 use grind_layout as layout;
+use grind_ptrace::limits::{self, Limits};
 use grind_ptrace::maps;
 use grind_ptrace::status::{Status, limit};
 use grind_ptrace::{How, Regs, Stopped};
@@ -21,9 +22,6 @@ const LIMIT_OFFSET: u64 = 3072;
 
 /// Chunks that may be added once the program's hard limit has been set.
 const MOST_CHUNKS: u64 = 64;
-
-/// A soft and a hard limit, in bytes.
-pub(crate) type Limits = [u64; 2];
 
 fn plus(limit: u64, more: u64) -> u64 {
     // Without a limit there is none with more, either.
@@ -44,12 +42,9 @@ fn for_the_kernel(p: &Process, limits: Limits) -> Limits {
     [plus(limits[0], now).min(hard), hard]
 }
 
-/// Sets the limit of another process.
-#[allow(unsafe_code)]
-fn set(pid: Pid, [soft, hard]: Limits) {
-    let new = libc::rlimit { rlim_cur: soft, rlim_max: hard };
-    // SAFETY: the structure is valid for the call. If it is refused, the program has less than it wanted.
-    unsafe { libc::prlimit(pid.0, libc::RLIMIT_AS, &raw const new, std::ptr::null_mut()) };
+/// Sets the limit of another process. If it is refused, the program has less than it wanted.
+fn set(pid: Pid, limits: Limits) {
+    limits::set(Tid(pid.0), libc::RLIMIT_AS, limits);
 }
 
 impl Dispatcher<'_> {
@@ -65,7 +60,6 @@ impl Dispatcher<'_> {
     ) {
         let tid = t.tid();
         let Some(p) = self.process_of(tid) else { return };
-        let pid = p.pid;
         let (resource, new, old) = match nr {
             libc::SYS_getrlimit => (args[0], 0, args[1]),
             libc::SYS_setrlimit => (args[0], args[1], 0),
@@ -80,7 +74,7 @@ impl Dispatcher<'_> {
         if whose != 0 && !p.threads.iter().any(is_own) {
             return run(t, go, How::Continue);
         }
-        let former = p.address_limit.or_else(|| current(pid));
+        let former = p.address_limit.or_else(|| limits::of(tid, libc::RLIMIT_AS));
         let wanted = if new == 0 {
             None
         } else {
@@ -180,15 +174,6 @@ impl Dispatcher<'_> {
         }
         answer(t, regs, go, next, 0);
     }
-}
-
-/// The kernel's RLIMIT_AS of a process.
-#[allow(unsafe_code)]
-fn current(pid: Pid) -> Option<Limits> {
-    let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the structure is valid for the call.
-    let r = unsafe { libc::prlimit(pid.0, libc::RLIMIT_AS, std::ptr::null(), &raw mut now) };
-    (r == 0).then_some([now.rlim_cur, now.rlim_max])
 }
 
 /// Bytes that a process may lock.
