@@ -65,7 +65,7 @@ impl MappedFiles {
         let descriptors = || {
             let list = fs::read_dir(format!("/proc/{tid}/fd")).into_iter().flatten().take(MOST_DESCRIPTORS);
             list.filter_map(|entry| Some(entry.ok()?.path()))
-                .filter(|path| fs::metadata(path).is_ok_and(|m| m.ino() == r.inode))
+                .filter(|path| fs::metadata(path).is_ok_and(|m| m.is_file() && m.ino() == r.inode))
         };
         let candidates = [PathBuf::from(format!("/proc/{tid}/exe")), named];
         for candidate in candidates.into_iter().chain(std::iter::once_with(descriptors).flatten()) {
