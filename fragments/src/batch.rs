@@ -6,6 +6,7 @@
 //! translation, since it keeps those that do run apart (cache lines, pages, branch targets), nearly as much as the stop
 //! that it might have saved.
 
+mod decoded;
 mod registers;
 
 use std::collections::BinaryHeap;
@@ -61,6 +62,8 @@ pub struct Batch {
     pub blocks: Vec<Found>,
     /// Their instructions.
     pub insns: Vec<Insn>,
+    /// By instruction: where it is among those that are kept.
+    places: Vec<decoded::Place>,
     queue: BinaryHeap<Candidate>,
     index: Index,
     /// The likelihood that a block must have at present.
@@ -79,6 +82,7 @@ impl Default for Batch {
         Self {
             blocks: Vec::new(),
             insns: Vec::new(),
+            places: Vec::new(),
             queue: BinaryHeap::new(),
             index: Index::default(),
             least: LEAST,
@@ -224,6 +228,7 @@ impl Batch {
     pub fn discover(&mut self, pc: u64, masked: bool, reader: &mut CodeReader<'_>, known: &impl Known) {
         self.blocks.clear();
         self.insns.clear();
+        self.places.clear();
         self.queue.clear();
         self.index.clear();
         let expected = self.left.contains(&pc);
@@ -276,7 +281,8 @@ impl Batch {
                 clear = ahead.min(known.none_before(a + 1));
                 false
             };
-            let n = decode::decode_block(reader, at, masked, known.through(), stop, &mut self.insns);
+            let n =
+                decoded::decode_block(reader, at, masked, known.through(), stop, (&mut self.insns, &mut self.places));
             if n == 0 {
                 continue;
             }

@@ -488,6 +488,11 @@ pub trait CodeBytes {
     fn at(&mut self, pc: u64) -> &[u8];
 }
 
+/// Whether more bytes, or others, behind it might make it another instruction: it is none as it stands, or may begin a client request.
+pub fn hangs_on_what_follows(insn: &Insn) -> bool {
+    insn.ins.is_invalid() || insn.raw.starts_with(&REQUEST_PREAMBLE[..4])
+}
+
 /// What `ins` asks for where the guest sees the baseline processor.
 pub(crate) fn class_of(ins: &Instruction) -> Class {
     classify(ins, true)

@@ -9,7 +9,7 @@ use grind_isa::decode::{self, Class, Insn};
 use grind_layout::registers::Gpr;
 use iced_x86::{InstructionInfoFactory, InstructionInfoOptions, OpAccess};
 
-use super::{Batch, Found, Known};
+use super::{Batch, Found, Known, decoded};
 
 /// Everything may be read.
 const ALL: u16 = u16::MAX;
@@ -63,9 +63,9 @@ impl Registers {
 impl Batch {
     /// Settles it for all instructions, in the same order.
     pub(super) fn settle_registers(&mut self, known: &impl Known) {
-        let Self { insns, registers, info, .. } = self;
+        let Self { insns, places, registers, info, .. } = self;
         registers.clear();
-        registers.extend(insns.iter().map(|insn| Registers::of(insn, info)));
+        decoded::registers(insns, places, info, registers);
         // From "nothing is read" upwards, until that agrees with itself: only then is it true.
         self.registers.iter_mut().for_each(|r| r.dead = !KEPT);
         let mut changed = true;
