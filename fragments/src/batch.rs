@@ -226,6 +226,7 @@ impl Batch {
     /// A guest that comes back for just what was the likeliest to follow runs through new code in a straight
     /// line: then more and more is found at a time.
     pub fn discover(&mut self, pc: u64, masked: bool, reader: &mut CodeReader<'_>, known: &impl Known) {
+        decoded::begin(masked);
         self.blocks.clear();
         self.insns.clear();
         self.places.clear();

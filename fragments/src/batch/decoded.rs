@@ -44,6 +44,15 @@ thread_local! {
 /// Which of what is kept an instruction is, if it is.
 pub(super) type Place = Option<u32>;
 
+/// A batch begins: the places that earlier ones have got are void.
+pub(super) fn begin(masked: bool) {
+    DECODED.with_borrow_mut(|decoded| {
+        if decoded.insns.len() > KEPT || decoded.masked != masked {
+            *decoded = Decoded { masked, ..Decoded::default() };
+        }
+    });
+}
+
 /// As [`decode::decode_block`]; `places` gets an entry for each instruction.
 pub(super) fn decode_block(
     reader: &mut impl CodeBytes,
@@ -54,7 +63,7 @@ pub(super) fn decode_block(
     (out, places): (&mut Vec<Insn>, &mut Vec<Place>),
 ) -> usize {
     DECODED.with_borrow_mut(|decoded| {
-        decoded.make_room(masked);
+        debug_assert_eq!(decoded.masked, masked, "a batch begins before its blocks");
         let first = out.len();
         let Some(Run { insns, .. }) = decoded.run(pc, reader.at(pc)) else {
             let n = decode::decode_block(reader, pc, masked, through, stop, out);
@@ -102,12 +111,6 @@ pub(super) fn registers(insns: &[Insn], places: &[Place], info: &mut Instruction
 }
 
 impl Decoded {
-    fn make_room(&mut self, masked: bool) {
-        if self.insns.len() > KEPT || self.masked != masked {
-            *self = Self { masked, ..Self::default() };
-        }
-    }
-
     /// The instructions at `pc`, if `bytes` begin with theirs.
     fn run(&self, pc: u64, bytes: &[u8]) -> Option<Run> {
         let run = self.runs.get(&pc)?;
@@ -158,6 +161,7 @@ mod tests {
         let stop = |at| stops.contains(&at);
         let mut plain = Vec::new();
         let n = decode::decode_block(&mut Bytes(0x1000, code), pc, masked, through, stop, &mut plain);
+        begin(masked);
         let (mut kept, mut places) = (Vec::new(), Vec::new());
         let m = decode_block(&mut Bytes(0x1000, code), pc, masked, through, stop, (&mut kept, &mut places));
         assert_eq!((n, m, kept.len(), places.len()), (plain.len(), plain.len(), plain.len(), plain.len()));
@@ -167,6 +171,25 @@ mod tests {
             (Vec::new(), plain.iter().map(|insn| Registers::of(insn, &mut info)).collect());
         registers(&kept, &places, &mut info, &mut got);
         assert_eq!(got, wanted);
+    }
+
+    #[test]
+    fn a_batch_keeps_its_places_however_much_is_decoded() {
+        let mut code = [0x48, 0x89, 0xd8].repeat(100);
+        code.push(0xc3);
+        begin(true);
+        let (mut kept, mut places) = (Vec::new(), Vec::new());
+        for at in 0..=KEPT as u64 / 100 {
+            let pc = 0x1000 + at * 0x1000;
+            decode_block(&mut Bytes(pc, &code), pc, true, 0, |_| false, (&mut kept, &mut places));
+        }
+        assert!(places.len() > KEPT && places.iter().all(Option::is_some));
+        let (mut info, mut got) = (InstructionInfoFactory::new(), Vec::new());
+        registers(&kept, &places, &mut info, &mut got);
+        assert!(kept.iter().zip(&got).all(|(insn, got)| Registers::of(insn, &mut info) == *got));
+        // The next one has room again.
+        begin(true);
+        assert!(DECODED.with_borrow(|decoded| decoded.insns.is_empty()));
     }
 
     /// Against the decoder, over and over: whatever is kept from before, code that has changed, is cut off elsewhere, goes on behind
