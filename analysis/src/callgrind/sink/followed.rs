@@ -4,9 +4,11 @@
 //! Invariant: what is said of a call context to emitted code are numbers of the space ([`super::functions`]), never the
 //! process's own.
 
+use std::collections::HashMap;
 use std::panic::resume_unwind;
 
-use cg_calls::{Again, Code as _, Here, JumpKind, Made, Settled, Shown, View};
+use cg_calls::{Again, Code as _, Config, Here, JumpKind, Made, Settled, Shown, View};
+use grind_trace::SpaceId;
 use grind_trace::follow::{self, Book, CallContext, CallKind, Names, Outcome, StackEffect, WINDOW};
 use grind_types::fault;
 use grind_types::{Pid, Tid};
@@ -62,6 +64,28 @@ impl Process {
     }
 }
 
+/// A thread of a process, what that runs, and the names of its code, up to date.
+fn with_thread<T>(
+    p: &mut Process,
+    tid: Tid,
+    (spaces, config): (&mut HashMap<SpaceId, Space>, &Config),
+    act: impl FnOnce(&mut Process, &mut Thread, &mut Catalogue, &mut Space) -> T,
+) -> Option<T> {
+    let space = spaces.get_mut(&p.space)?;
+    let catalogue = p.catalogue.clone();
+    let mut catalogue = lock(&catalogue);
+    p.learn_space(space, &mut catalogue, config.costs);
+    p.thread(tid, config);
+    // Taken out, so that the process can be asked about everything else meanwhile.
+    let mut thread = p.threads.remove(&tid)?;
+    // Calls may have been told before.
+    let (calls, now) = thread.live();
+    calls.gate(true, now);
+    let answer = broken::caught(|| act(p, &mut thread, &mut catalogue, space));
+    p.threads.insert(tid, thread);
+    Some(answer.unwrap_or_else(|panic| resume_unwind(panic)))
+}
+
 impl Recorder {
     /// The process, what it runs, and the names of its code, up to date.
     pub(super) fn with_followed<T>(
@@ -70,20 +94,8 @@ impl Recorder {
         tid: Tid,
         act: impl FnOnce(&mut Process, &mut Thread, &mut Catalogue, &mut Space) -> T,
     ) -> Option<T> {
-        let p = self.processes.get_mut(pid)?;
-        let space = self.spaces.get_mut(&p.space)?;
-        let catalogue = p.catalogue.clone();
-        let mut catalogue = lock(&catalogue);
-        p.learn_space(space, &mut catalogue, self.config.costs);
-        p.thread(tid, &self.config);
-        // Taken out, so that the process can be asked about everything else meanwhile.
-        let mut thread = p.threads.remove(&tid)?;
-        // Calls may have been told before.
-        let (calls, now) = thread.live();
-        calls.gate(true, now);
-        let answer = broken::caught(|| act(p, &mut thread, &mut catalogue, space));
-        p.threads.insert(tid, thread);
-        Some(answer.unwrap_or_else(|panic| resume_unwind(panic)))
+        let Self { processes, spaces, config, .. } = self;
+        with_thread(processes.get_mut(pid)?, tid, (spaces, config), act)
     }
 
     pub(super) fn pull_stack_followed(&mut self, pid: Pid, tid: Tid, book: &Book, calls: &follow::Calls) {
@@ -103,8 +115,10 @@ impl Recorder {
     }
 
     pub(super) fn show_followed(&mut self, pid: Pid, tid: Tid, made: Option<u32>, all: bool) -> Option<follow::Calls> {
-        let kept = self.config.kept;
-        self.with_followed(pid, tid, |p, t, catalogue, space| {
+        let Self { processes, spaces, config, .. } = self;
+        let kept = config.kept;
+        let (process, tid) = processes.shown(pid, tid)?;
+        with_thread(process, tid, (spaces, config), |p, t, catalogue, space| {
             let (calls, now) = t.live();
             let totals = kept.map(|event| event.map_or(0, |event| now[event]));
             let View { kept, frames, hides } = calls.show(made, all, WINDOW);

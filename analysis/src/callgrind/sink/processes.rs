@@ -1,6 +1,7 @@
 //! The processes of a run, as the recorder knows them. A forked process goes on from what is known of its parent, and most execute
 //! another program before they tell anything: so what is known is copied when somebody asks for one of the two. Invariant: as long
-//! as a fork waits, nothing changes in its parent, since whoever wants to change anything asks for it here.
+//! as a fork waits, nothing changes in its parent but what emitted code has been shown, since whoever wants to change anything asks for
+//! it here.
 
 use std::collections::HashMap;
 
@@ -29,6 +30,12 @@ pub(super) struct Fork {
 }
 
 impl Fork {
+    /// Whether the calls that are going on in the child, and their totals, are those of the thread of its parent `p` that forked.
+    fn begins_as_its_parent(&self, p: &Process) -> bool {
+        let alone = p.threads.len() == 1 && p.by_object.is_none() && p.simulated.is_none();
+        alone && !self.anew && self.followed && p.threads.get(&self.tid).is_some_and(|thread| thread.recording)
+    }
+
     /// The child, which goes on from what is known of its parent `p`.
     fn of(&self, p: &Process) -> Process {
         let first = Tid::main_of(self.child);
@@ -107,6 +114,24 @@ impl Processes {
     pub(super) fn get_mut(&mut self, pid: Pid) -> Option<&mut Process> {
         self.settle_for(pid);
         self.all.get_mut(&pid)
+    }
+
+    /// A process that emitted code is going to be shown the calls of thread `tid` of, and under which number that thread is there. What
+    /// is shown changes nothing of what is known, so a fork may go on waiting: its child is shown its creator's calls.
+    pub(super) fn shown(&mut self, pid: Pid, tid: Tid) -> Option<(&mut Process, Tid)> {
+        let (of, by) = match &self.waiting {
+            Some(fork) if fork.parent == pid => (pid, tid),
+            Some(fork) if fork.child == pid && fork.begins_as_its_parent(self.all.get(&fork.parent)?) => {
+                let (parent, creator) = (fork.parent, fork.tid);
+                self.all.get_mut(&parent)?.threads.get_mut(&creator)?.calls.show_all();
+                (parent, creator)
+            }
+            _ => {
+                self.settle_for(pid);
+                (pid, tid)
+            }
+        };
+        Some((self.all.get_mut(&of)?, by))
     }
 
     /// A process that has ended.
@@ -199,6 +224,30 @@ mod tests {
         // The next one is its child's.
         all.fork(fork(CHILD, Pid(3)));
         assert_eq!(all.get_mut(Pid(3)).expect("it is known").blocks, 5);
+    }
+
+    #[test]
+    fn to_be_shown_calls_is_no_reason_for_a_copy() {
+        let first = Tid::main_of(PARENT);
+        let config = Settings::default().config(1);
+        let mut all = one();
+        all.get_mut(PARENT).expect("it is known").thread(first, &config).recording = true;
+        all.fork(fork(PARENT, CHILD));
+        for (pid, of) in [(PARENT, 5), (CHILD, 5), (PARENT, 5)] {
+            let (p, tid) = all.shown(pid, Tid::main_of(pid)).expect("it is known");
+            assert_eq!((p.blocks, tid), (of, first));
+        }
+        assert!(all.waiting.is_some());
+        // What its parent has done since is not the child's.
+        all.get_mut(PARENT).expect("it is known").blocks += 100;
+        let (p, tid) = all.shown(CHILD, Tid::main_of(CHILD)).expect("it is known");
+        assert_eq!((p.blocks, tid), (5, Tid::main_of(CHILD)));
+        // Who begins anew has no calls of its creator's.
+        let mut all = one();
+        all.get_mut(PARENT).expect("it is known").thread(first, &config).recording = true;
+        all.fork(Fork { anew: true, ..fork(PARENT, CHILD) });
+        let (_, tid) = all.shown(CHILD, Tid::main_of(CHILD)).expect("it is known");
+        assert_eq!((tid, all.waiting.is_some()), (Tid::main_of(CHILD), false));
     }
 
     #[test]
