@@ -272,7 +272,7 @@ fn field(pid: u32, name: &str) -> Option<String> {
     Some(text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':'))?.trim().to_owned())
 }
 
-/// Looks at the tracer behind `front` until it ends: at the end of its first tenth, and the most that was seen after it.
+/// Looks at the tracer behind `front` until it ends: in the middle of its time (it starts slowly where much else runs), and the most that was seen after it.
 fn watch(mut front: Child, limit: Duration) -> (String, Use, Use) {
     let start = Instant::now();
     let mut samples = Vec::new();
@@ -295,9 +295,9 @@ fn watch(mut front: Child, limit: Duration) -> (String, Use, Use) {
     assert!(status.success(), "{status}");
     let mut out = String::new();
     std::io::Read::read_to_string(&mut front.stdout.take().expect("piped"), &mut out).expect("its output");
-    let tenth = samples.len() / 10;
-    let early = samples.get(tenth).copied().unwrap_or_default();
-    let most = |f: fn(&Use) -> u64| samples.iter().skip(tenth).map(f).max().unwrap_or(0);
+    let middle = samples.len() / 2;
+    let early = samples.get(middle).copied().unwrap_or_default();
+    let most = |f: fn(&Use) -> u64| samples.iter().skip(middle).map(f).max().unwrap_or(0);
     let late = Use {
         descriptors: most(|u| u.descriptors as u64) as usize,
         resident: most(|u| u.resident),
