@@ -5,10 +5,12 @@
  *   z  costs are set to zero           (the third)
  *   t  collection is switched off      (the fourth) and on again (the fifth)
  *   S  instrumentation stops           (the sixth) and starts again (the seventh)
+ *   p  there is a pause in between, longer than code is kept that records for nobody
  * Whatever is done is the same from run to run. `before` runs before the first round, and never again; `uncollected` only
  * between the fourth and the fifth, `uninstrumented` between the sixth and the seventh. */
 #include <callgrind.h>
 #include <string.h>
+#include <time.h>
 
 #define APART __attribute__((noinline, noclone))
 
@@ -46,6 +48,7 @@ int main(int argc, char **argv)
     for (int n = 0; n < 9; n++) {
         if (n == 4) uncollected();
         if (n == 6) uninstrumented();
+        if (n == 6 && strchr(asked, 'p')) nanosleep(&(struct timespec){0, 80000000}, 0);
         once(n);
         leaf(n);
     }

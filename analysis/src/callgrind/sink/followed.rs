@@ -142,11 +142,13 @@ impl Recorder {
 
     /// The system call at `pc`, which the thread begins with, has counted before.
     pub(super) fn count_once(&mut self, pid: Pid, tid: Tid, pc: u64) {
-        let _ = self.with_followed(pid, tid, |_, t, catalogue, _| {
-            if t.recording && t.counted.replace(pc).is_none() {
+        let _ = self.with_followed(pid, tid, |p, t, catalogue, space| {
+            if t.recording && t.counted.is_none() {
                 t.begun = true;
                 t.calls.begin(catalogue, pc);
                 t.calls.begin_ahead(1);
+                let here = t.calls.here(catalogue);
+                t.counted = Some((pc, p.call_context(here, catalogue, &mut space.functions)));
             }
         });
     }
@@ -212,7 +214,7 @@ impl Recorder {
             for &(told, id, n) in &counts.executed {
                 let Some(hot) = p.hot.get(told as usize).copied() else { continue };
                 // What it ends is a block of its own, and the first that runs.
-                let n = t.counts(p.counters[hot.counter as usize].start, n);
+                let n = t.counts((p.counters[hot.counter as usize].start, call_context(id)), n);
                 let Some(here) = place(p, catalogue, id) else { continue };
                 t.calls.executed(catalogue, here, hot.counter, n, &p.costs[hot.counter as usize * width..][..width]);
                 t.blocks = t.blocks.wrapping_add(n.wrapping_mul(hot.ends.into()));

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use cg_calls::{Calls, Config};
 use cg_sim::writeback::WriteThrough;
-use grind_trace::follow::FIRST;
+use grind_trace::follow::{CallContext, FIRST};
 
 use super::by_object::OfThread;
 use super::cache_lines::ThreadUse;
@@ -21,8 +21,9 @@ pub(super) struct Thread {
     pub(super) now: Vec<u64>,
     pub(super) begun: bool,
     pub(super) recording: bool,
-    /// The address of a system call that is being made once more, and has counted before.
-    pub(super) counted: Option<u64>,
+    /// The address of a system call that is being made once more, and has counted before, and whom it counts for now: others may be
+    /// made by the same code for somebody else meanwhile.
+    pub(super) counted: Option<(u64, CallContext)>,
     /// How often that has been counted already, and then not been executed after all.
     pub(super) unmade: u64,
     /// Basic blocks that have ended, but for those that the fast path of `calls` has dealt with.
@@ -119,9 +120,9 @@ impl Thread {
         self.unmade = 0;
     }
 
-    /// What begins at `start` has been executed `n` times, as counters say: how often it counts.
-    pub(super) fn counts(&mut self, start: u64, n: u64) -> u64 {
-        if self.counted != Some(start) || n <= std::mem::take(&mut self.unmade) {
+    /// What begins at this address has been executed `n` times for this call context, as counters say: how often it counts.
+    pub(super) fn counts(&mut self, code: (u64, CallContext), n: u64) -> u64 {
+        if self.counted != Some(code) || n <= std::mem::take(&mut self.unmade) {
             return n;
         }
         self.counted = None;
