@@ -1,9 +1,10 @@
 //! Functions of Python programs in call graphs (`--frames=python`): they are called by whom, and as often as, the interpreter itself says;
 //! nothing is lost of what its own functions cost; whoever cannot be shown is refused with a reason. With a version of CPython of each way
-//! to say which frame runs, or all that there are: Debian's, and those of pyenv (`PYENV_ROOT`, or `.pyenv` in the home):
+//! to say which frame runs, or all that there are: Debian's, those of pyenv (`PYENV_ROOT`, or `.pyenv` in the home), and one that has been
+//! unpacked:
 //!
 //! ```sh
-//! GRIND_EVERY_PYTHON=1 cargo test -p grind-tests frames::
+//! tests/tests/frames/unpack && GRIND_EVERY_PYTHON=1 cargo test -p grind-tests frames::
 //! ```
 
 use std::collections::BTreeMap;
@@ -19,8 +20,19 @@ fn program() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/frames/program.py")
 }
 
+/// How an interpreter is run.
+type Python = Vec<String>;
+
+/// One that has been unpacked with the C library that it wants.
+fn unpacked() -> Option<Python> {
+    let root = tools::workspace_root().join("target/python3.14");
+    let words = ["ld.so", "--library-path", "usr/lib/x86_64-linux-gnu", "usr/bin/python3.14"];
+    let place = |word: &str| if word.starts_with('-') { word.into() } else { root.join(word).display().to_string() };
+    root.join("ld.so").exists().then(|| words.map(place).to_vec())
+}
+
 /// The interpreters that can be shown.
-fn interpreters() -> Vec<PathBuf> {
+fn interpreters() -> Vec<Python> {
     let root = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
     let root = root.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".pyenv")));
     let versions = root.and_then(|root| std::fs::read_dir(root.join("versions")).ok()).into_iter().flatten();
@@ -28,16 +40,16 @@ fn interpreters() -> Vec<PathBuf> {
     // As an argument, on the stack, in the thread's state.
     let minors: &[u32] = if all { &[8, 9, 10, 11, 12, 13] } else { &[8, 12, 13] };
     let known = |name: &str| minors.iter().any(|minor| name.starts_with(&format!("3.{minor}.")));
-    let mut all: Vec<PathBuf> = versions
+    let mut found: Vec<PathBuf> = versions
         .filter_map(Result::ok)
         .filter(|version| known(&version.file_name().to_string_lossy()))
         .map(|version| version.path().join("bin/python3"))
         .chain([PathBuf::from(DEBIANS)])
         .filter(|path| path.exists())
         .collect();
-    all.sort();
-    assert!(!all.is_empty(), "there is a Python");
-    all
+    found.sort();
+    assert!(!found.is_empty(), "there is a Python");
+    found.iter().map(|path| vec![path.display().to_string()]).chain(unpacked()).collect()
 }
 
 /// Profiles `words` with these options; names are written in full.
@@ -103,9 +115,10 @@ fn read(profile: &[u8]) -> Graph {
 }
 
 /// What the interpreter says: calls by caller and callee, and how many generators were made, by function.
-fn said(python: &str, dir: &Path) -> (BTreeMap<(String, String), u64>, BTreeMap<String, u64>) {
+fn said(python: &[String], dir: &Path) -> (BTreeMap<(String, String), u64>, BTreeMap<String, u64>) {
     let out = dir.join("said");
-    let words = [python, "-S", &program().display().to_string(), &out.display().to_string()].map(str::to_owned);
+    let words = ["-S", &program().display().to_string(), &out.display().to_string()].map(str::to_owned);
+    let words = [python, &words].concat();
     assert!(Job::new(words.iter().map(String::as_str), dir).native().status.success(), "{words:?}");
     let (mut calls, mut made): (BTreeMap<_, u64>, BTreeMap<_, u64>) = Default::default();
     for line in std::fs::read_to_string(out).expect("what it says").lines() {
@@ -131,10 +144,11 @@ fn functions_are_called_as_often_as_the_interpreter_says() {
     let program = program().display().to_string();
     for python in interpreters() {
         let dir = tempfile::tempdir().expect("a folder");
-        let python = python.display().to_string();
         let (said, made) = said(&python, dir.path());
+        let words: Vec<&str> = python.iter().map(String::as_str).collect();
+        let python = words[words.len() - 1];
         assert!(said.len() > 20 && said.values().sum::<u64>() > 500, "{python}: {said:?}");
-        let ways: &[&[&str]] = match python.as_str() {
+        let ways: &[&[&str]] = match python {
             DEBIANS => {
                 &[&[], &["--cache-sim=yes", "--branch-sim=yes"], &["--separate-callers=all"], &["--cacheuse=yes"]]
             }
@@ -143,7 +157,7 @@ fn functions_are_called_as_often_as_the_interpreter_says() {
         let check = |options: &[&str]| {
             let all: Vec<&str> = [&["--frames=python"], options].concat();
             let dir = tempfile::tempdir().expect("a folder");
-            let done = profiled(&all, &[&python, "-S", &program], dir.path());
+            let done = profiled(&all, &[&words, &["-S", &program][..]].concat(), dir.path());
             let mut found = read(&done.raw[0].1).calls;
             // Making a generator runs its function from 3.11 on, which the interpreter tells nobody.
             for (function, made) in &made {
@@ -173,7 +187,8 @@ fn what_the_interpreter_costs_is_as_without() {
     let program = program().display().to_string();
     for python in interpreters() {
         let dir = tempfile::tempdir().expect("a folder");
-        let words = [&python.display().to_string(), "-S", "-B", &program, "alone"];
+        let program = ["-S", "-B", &program, "alone"];
+        let words: Vec<&str> = python.iter().map(String::as_str).chain(program).collect();
         let of = |option| read(&profiled(&[option], &words, dir.path()).raw[0].1).costs;
         let (with, without) = (of("--frames=python"), of("--tell-calls=yes"));
         assert!(without.len() > 500, "{python:?}");
@@ -186,7 +201,7 @@ fn what_the_interpreter_costs_is_as_without() {
 fn functions_that_have_trampolines_are_there_once() {
     let program = program().display().to_string();
     for python in interpreters() {
-        let python = python.display().to_string();
+        let python = python[0].clone();
         if !["/3.12.", "/3.13."].iter().any(|version| python.contains(version)) {
             continue;
         }

@@ -1,14 +1,15 @@
-//! CPython, from 3.8 to 3.13: each call of `_PyEval_EvalFrameDefault` runs a frame. From 3.11 on that runs frames of functions which are
+//! CPython, from 3.8 to 3.14: each call of `_PyEval_EvalFrameDefault` runs a frame. From 3.11 on that runs frames of functions which are
 //! called by what it runs in the same loop, and says which of them runs in a word: up to 3.12 in a structure on its own stack, then in
 //! the thread's state.
 //!
 //! Offsets in objects are those of the versions' headers; where the interpreter says them itself (`_Py_DebugOffsets`, from 3.13 on), it is
-//! believed. A build without the global lock has other objects, and is refused.
+//! believed. A build without the global lock has other objects, and is refused. So is one whose evaluation function is a chain of functions
+//! (tail calls, from 3.14 on), since stores are looked for in that function only.
 
 use std::path::Path;
 
 use grind_symbols::{Object, Svma};
-use grind_types::frames::{FrameFunction, FrameHook, ReadMemory};
+use grind_types::frames::{CodeAt, FrameFunction, FrameHook, ReadMemory};
 
 use super::stores::{self, Holder};
 use super::{Interpreter, Refusal};
@@ -23,8 +24,9 @@ const EVALUATE: &str = "_PyEval_EvalFrameDefault";
 /// Where parts of objects are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Offsets {
-    /// In a frame: its code object.
+    /// In a frame: its code object, and what bits of that are none of its address.
     code: u64,
+    tags: u8,
     /// In a code object.
     file: u64,
     name: u64,
@@ -43,6 +45,7 @@ impl Offsets {
     fn of(minor: u8) -> Option<Self> {
         let old = Self {
             code: 32,
+            tags: 0,
             file: 104,
             name: 112,
             qualified: None,
@@ -63,31 +66,53 @@ impl Offsets {
         })
     }
 
-    /// Those that the interpreter says itself, whose version is 3.13.
-    fn said(object: &Object, runtime: Svma) -> Result<Self, Refusal> {
-        const WORDS: u64 = 71;
-        let bytes = object.bytes(runtime, 8 * WORDS).ok_or(Refusal::NoSymbol("_PyRuntime"))?;
+    /// Those that the interpreter says itself, whose version is 3.`minor`.
+    fn said(object: &Object, runtime: Svma, minor: u8) -> Result<Self, Refusal> {
+        let at = Words::of(minor).ok_or(Refusal::Version(3, minor))?;
+        let bytes = object.bytes(runtime, 8 * (at.ascii as u64 + 1)).ok_or(Refusal::NoSymbol("_PyRuntime"))?;
         let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
         // Its sign, the version, and whether there is no global lock.
-        if &bytes[..8] != b"xdebugpy" || words[1] >> 16 != 0x030d || words[2] != 0 {
+        if &bytes[..8] != b"xdebugpy" || words[1] >> 16 != 0x0300 | u64::from(minor) || words[2] != 0 {
             return Err(Refusal::OtherCode);
         }
-        let ascii = words[70];
+        let (ascii, qualified, current) = (words[at.ascii], words[at.file + 2], words[at.current]);
         let said = Self {
-            code: words[30],
-            file: words[35],
-            name: words[36],
-            qualified: Some(words[37]),
-            line: words[39],
-            length: words[69],
-            state: words[68],
+            code: words[at.code],
+            tags: at.tags,
+            file: words[at.file],
+            name: words[at.file + 1],
+            qualified: Some(qualified),
+            line: words[at.file + 4],
+            length: words[at.ascii - 1],
+            state: words[at.ascii - 2],
             ascii,
             // Two words for what there may be in UTF-8 stand in between.
             compact: ascii.wrapping_add(16),
-            holder: Some(Holder::By { offset: words[23] }),
+            holder: Some(Holder::By { offset: current }),
         };
-        let all = [said.code, said.file, said.name, words[37], said.line, said.length, said.state, ascii, words[23]];
+        let all = [said.code, said.file, said.name, qualified, said.line, said.length, said.state, ascii, current];
         if all.iter().any(|offset| *offset > 4096) { Err(Refusal::OtherCode) } else { Ok(said) }
+    }
+}
+
+/// Which words of `_Py_DebugOffsets` have what is needed. File, name, qualified name, a table and the line of a code object stand one behind
+/// the other, and so do state and length of a string, and the bytes of one that is ASCII.
+struct Words {
+    current: usize,
+    code: usize,
+    tags: u8,
+    file: usize,
+    ascii: usize,
+}
+
+impl Words {
+    fn of(minor: u8) -> Option<Self> {
+        match minor {
+            13 => Some(Self { current: 23, code: 30, tags: 0, file: 35, ascii: 70 }),
+            // What a frame refers to says in its lowest bit whether it counts as a reference.
+            14 => Some(Self { current: 26, code: 33, tags: 1, file: 40, ascii: 80 }),
+            _ => None,
+        }
     }
 }
 
@@ -119,12 +144,13 @@ pub(super) fn find(path: &Path, object: &Object) -> Option<Result<impl Interpret
             None => (3, named(path).ok_or(Refusal::NoVersion)?),
         };
         let offsets = match (major, minor) {
-            (3, 13) => Offsets::said(object, runtime.ok_or(Refusal::NoSymbol("_PyRuntime"))?.0)?,
+            (3, 13 | 14) => Offsets::said(object, runtime.ok_or(Refusal::NoSymbol("_PyRuntime"))?.0, minor)?,
             (3, _) => Offsets::of(minor).ok_or(Refusal::Version(major, minor))?,
             _ => return Err(Refusal::Version(major, minor)),
         };
         let small = |offset: u64| i8::try_from(offset).map_err(|_| Refusal::OtherCode);
-        let (code, frame) = (small(offsets.code)?, if minor < 9 { RDI } else { RSI });
+        let code = CodeAt { offset: small(offsets.code)?, tags: offsets.tags };
+        let frame = if minor < 9 { RDI } else { RSI };
         let mut places = Vec::new();
         let mut kept = None;
         if let Some(holder) = offsets.holder {
@@ -313,12 +339,13 @@ mod tests {
         if !path.exists() {
             return;
         }
+        const PLAIN: CodeAt = CodeAt { offset: 32, tags: 0 };
         let object = Object::open(path, &Options::default());
         let found = find(path, &object).expect("it is CPython").expect("it is known");
         let count = |wanted: fn(&FrameHook) -> bool| found.hooks().iter().filter(|(_, hook)| wanted(hook)).count();
-        assert_eq!(count(|hook| matches!(hook, FrameHook::Entered { frame: RSI, code: 32, holder: None })), 1);
+        assert_eq!(count(|hook| matches!(hook, FrameHook::Entered { frame: RSI, code: PLAIN, holder: None })), 1);
         assert_eq!(count(|hook| matches!(hook, FrameHook::Gone { code: RDI })), 1);
-        assert!((4..20).contains(&count(|hook| matches!(hook, FrameHook::Switched { code: 32, .. }))));
+        assert!((4..20).contains(&count(|hook| matches!(hook, FrameHook::Switched { code: PLAIN, .. }))));
         assert!(found.hooks().is_sorted_by_key(|(at, _)| *at));
         // Another file has none.
         let me = std::env::current_exe().expect("this test");

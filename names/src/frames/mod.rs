@@ -86,7 +86,7 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoVersion => write!(f, "it does not say which version it is"),
-            Self::Version(major, minor) => write!(f, "version {major}.{minor} is not known (3.8 to 3.13 are)"),
+            Self::Version(major, minor) => write!(f, "version {major}.{minor} is not known (3.8 to 3.14 are)"),
             Self::NoSymbol(name) => write!(f, "it has no symbol {name}"),
             Self::OtherCode => {
                 write!(f, "where it changes from one function to another is not to be found in its code")
