@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use grind_tests::build;
 use grind_tests::laws;
 use grind_tests::run::{Job, Profiled};
 use grind_tests::tools;
@@ -231,6 +232,27 @@ fn processes_know_the_functions_of_their_own() {
     assert_eq!(found, [["child"], ["parent"]]);
 }
 
+/// One that can make machine code of what runs often is shown unless it has been asked to do so.
+#[test]
+fn who_makes_machine_code_is_refused() {
+    let Some(python) = unpacked() else {
+        eprintln!("skipped: tests/tests/frames/unpack has not been run");
+        return;
+    };
+    const ASKS: &str = "import sys; print(sys._jit.is_enabled())";
+    let dir = tempfile::tempdir().expect("a folder");
+    for (value, refused) in [("1", true), ("0", false)] {
+        let set = format!("PYTHON_JIT={value}");
+        let words: Vec<&str> = python.iter().map(String::as_str).chain(["-S", "-c", ASKS]).collect();
+        let done = profiled(&["--frames=python", "--trace-children=yes"], &[&["env", &set], &words[..]].concat(), dir.path());
+        assert_eq!(done.outcome.stdout, if refused { &b"True\n"[..] } else { b"False\n" }, "{set}");
+        let told = |text: &str| done.log.lines().filter(|line| line.contains(text)).count();
+        assert_eq!(told("(leave out PYTHON_JIT)"), usize::from(refused), "{set}: {}", done.log);
+        let shown = done.raw.iter().any(|(_, profile)| String::from_utf8_lossy(profile).contains("ob=Python"));
+        assert_eq!(shown, !refused, "{set}");
+    }
+}
+
 #[test]
 fn who_cannot_be_shown_is_refused_with_a_reason() {
     let dir = tempfile::tempdir().expect("a folder");
@@ -250,6 +272,12 @@ fn who_cannot_be_shown_is_refused_with_a_reason() {
         (without("Py_Version", "unknown"), "it does not say which version it is"),
         (without("PyCode_Type", "odd"), "it has no symbol PyCode_Type"),
     ];
+    if tools::have(&["gcc"]) {
+        let (source, program) = (tools::fixtures("tests/frames/chained.c"), dir.path().join("python3.14"));
+        let words = ["gcc", "-O2", "-rdynamic", "-o", &program.display().to_string(), &source.display().to_string()];
+        build::compile(&words.map(str::to_owned), dir.path());
+        cases.push((program.display().to_string(), "its evaluation function is a chain of functions"));
+    }
     if Path::new("/usr/bin/pypy3").exists() {
         cases.push(("/usr/bin/pypy3".to_owned(), "no CPython was found whose symbols are there"));
     }

@@ -11,7 +11,7 @@ use std::path::Path;
 use grind_symbols::{Object, Svma};
 use grind_types::frames::{CodeAt, FrameFunction, FrameHook, ReadMemory};
 
-use super::stores::{self, Holder};
+use super::stores::{self, Found, Holder};
 use super::{Interpreter, Refusal};
 
 /// Registers of arguments.
@@ -68,11 +68,14 @@ impl Offsets {
 
     /// Those that the interpreter says itself, whose version is 3.`minor`.
     fn said(object: &Object, runtime: Svma, minor: u8) -> Result<Self, Refusal> {
+        // Before that, words may come and go.
+        const CANDIDATE: u64 = 12;
         let at = Words::of(minor).ok_or(Refusal::Version(3, minor))?;
         let bytes = object.bytes(runtime, 8 * (at.ascii as u64 + 1)).ok_or(Refusal::NoSymbol("_PyRuntime"))?;
         let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
         // Its sign, the version, and whether there is no global lock.
-        if &bytes[..8] != b"xdebugpy" || words[1] >> 16 != 0x0300 | u64::from(minor) || words[2] != 0 {
+        let (version, level) = (words[1] >> 16, words[1] >> 4 & 15);
+        if &bytes[..8] != b"xdebugpy" || version != 0x0300 | u64::from(minor) || level < CANDIDATE || words[2] != 0 {
             return Err(Refusal::OtherCode);
         }
         let (ascii, qualified, current) = (words[at.ascii], words[at.file + 2], words[at.current]);
@@ -121,6 +124,17 @@ impl Words {
 struct CPython {
     offsets: Offsets,
     hooks: Vec<(u64, FrameHook)>,
+    /// It can make machine code of what runs often, and then changes frames there.
+    translates: bool,
+}
+
+/// The variable of the environment that has it do so.
+const JIT: &str = "PYTHON_JIT";
+
+/// Whether a program looks for that.
+fn names_jit(constants: &[u8]) -> bool {
+    let name = [b"\0", JIT.as_bytes(), b"\0"].concat();
+    memchr::memmem::find(constants, &name).is_some()
 }
 
 /// The minor number in a file's name: `python3.8`, `libpython3.8.so.1.0`.
@@ -157,7 +171,12 @@ pub(super) fn find(path: &Path, object: &Object) -> Option<Result<impl Interpret
             if let Holder::By { offset } = holder {
                 kept = Some(small(offset)?);
             }
-            for store in stores::find(object, evaluate, size, holder).ok_or(Refusal::OtherCode)? {
+            let stores = match stores::find(object, evaluate, size, holder) {
+                Found::Stores(stores) => stores,
+                Found::Chained => return Err(Refusal::Chained),
+                Found::Unknown => return Err(Refusal::OtherCode),
+            };
+            for store in stores {
                 let holder = kept.map(|offset| (store.base, offset));
                 places.push((store.at, FrameHook::Switched { frame: store.register, code, holder }));
             }
@@ -174,7 +193,8 @@ pub(super) fn find(path: &Path, object: &Object) -> Option<Result<impl Interpret
             hooks.push((object.offset_of(at).ok_or(Refusal::OtherCode)?, hook));
         }
         hooks.sort_unstable_by_key(|(at, _)| *at);
-        Ok(CPython { offsets, hooks })
+        let translates = minor >= 13 && object.section_bytes(".rodata").is_some_and(|(_, bytes)| names_jit(&bytes));
+        Ok(CPython { offsets, hooks, translates })
     };
     Some(found())
 }
@@ -211,6 +231,11 @@ impl CPython {
 impl Interpreter for CPython {
     fn hooks(&self) -> &[(u64, FrameHook)] {
         &self.hooks
+    }
+
+    fn refuses(&self, environment: &[u8]) -> Option<Refusal> {
+        let value = environment.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(JIT.as_bytes())?.strip_prefix(b"="))?;
+        (self.translates && !matches!(value.first(), None | Some(b'0'))).then_some(Refusal::Translates(JIT))
     }
 
     fn function(&self, memory: ReadMemory<'_>, code: u64) -> Option<FrameFunction> {
@@ -293,7 +318,7 @@ mod tests {
             (0x6000, string(&offsets, 2, false, "größe☃")),
             (0x7000, string(&offsets, 4, false, "C.größe𝄞")),
         ];
-        CPython { offsets, hooks: Vec::new() }.function(&memory(&parts), 0x1000)
+        CPython { offsets, hooks: Vec::new(), translates: false }.function(&memory(&parts), 0x1000)
     }
 
     #[test]
@@ -311,7 +336,7 @@ mod tests {
 
     #[test]
     fn memory_that_is_not_there_is_no_function() {
-        let found = CPython { offsets: Offsets::of(11).expect("known"), hooks: Vec::new() };
+        let found = CPython { offsets: Offsets::of(11).expect("known"), hooks: Vec::new(), translates: false };
         assert_eq!(found.function(&|_, _| 0, 0x1000), None);
         assert_eq!(
             found.function(
@@ -323,6 +348,25 @@ mod tests {
             ),
             None
         );
+    }
+
+    #[test]
+    fn one_that_makes_machine_code_is_refused_if_it_has_been_asked_to() {
+        let found = CPython { offsets: Offsets::of(12).expect("known"), hooks: Vec::new(), translates: true };
+        for (environment, refused) in [
+            ("A=1\0PYTHON_JIT=1\0", true),
+            ("PYTHON_JIT=yes", true),
+            ("PYTHON_JIT=0\0B=1\0", false),
+            ("PYTHON_JIT=\0", false),
+            ("XPYTHON_JIT=1\0PYTHON_JITTER=1\0", false),
+            ("", false),
+        ] {
+            let refusal = refused.then_some(Refusal::Translates(JIT));
+            assert_eq!(found.refuses(environment.as_bytes()), refusal, "{environment}");
+            let plain = CPython { offsets: found.offsets, hooks: Vec::new(), translates: false };
+            assert_eq!(plain.refuses(environment.as_bytes()), None, "{environment}");
+        }
+        assert!(names_jit(b"x\0PYTHON_JIT\0") && !names_jit(b"\0PYTHON_JITTER\0PYTHON_JI\0"));
     }
 
     #[test]
