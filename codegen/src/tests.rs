@@ -255,14 +255,18 @@ fn frames_of_an_interpreter_are_recorded_in_front_of_what_says_which_runs() {
     // What it stores is in a register that is taken, and flags are needed.
     let switched = listing_traced(&code, &told, |e| {
         let e = e.bounded(&|_, _| false, true);
-        e.hooking(&|pc| (pc == GUEST).then_some(FrameHook::Switched { frame: 10, code: plain(32), holder: Some((12, 72)) }))
+        e.hooking(&|pc| {
+            (pc == GUEST).then_some(FrameHook::Switched { frame: 10, code: plain(32), holder: Some((12, 72)) })
+        })
     });
     check_text("frame_switched", &switched);
     // The word in the frame says something else in its lowest bit.
     const TAGGED: CodeAt = CodeAt { offset: 0, tags: 1 };
     let tagged = listing_traced(&code, &told, |e| {
         let e = e.bounded(&|_, _| false, true);
-        e.hooking(&|pc| (pc == GUEST).then_some(FrameHook::Switched { frame: 10, code: TAGGED, holder: Some((12, 72)) }))
+        e.hooking(&|pc| {
+            (pc == GUEST).then_some(FrameHook::Switched { frame: 10, code: TAGGED, holder: Some((12, 72)) })
+        })
     });
     check_text("frame_tagged", &tagged);
     let gone = listing_traced(&code, &told, |e| {

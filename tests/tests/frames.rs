@@ -244,7 +244,8 @@ fn who_makes_machine_code_is_refused() {
     for (value, refused) in [("1", true), ("0", false)] {
         let set = format!("PYTHON_JIT={value}");
         let words: Vec<&str> = python.iter().map(String::as_str).chain(["-S", "-c", ASKS]).collect();
-        let done = profiled(&["--frames=python", "--trace-children=yes"], &[&["env", &set], &words[..]].concat(), dir.path());
+        let done =
+            profiled(&["--frames=python", "--trace-children=yes"], &[&["env", &set], &words[..]].concat(), dir.path());
         assert_eq!(done.outcome.stdout, if refused { &b"True\n"[..] } else { b"False\n" }, "{set}");
         let told = |text: &str| done.log.lines().filter(|line| line.contains(text)).count();
         assert_eq!(told("(leave out PYTHON_JIT)"), usize::from(refused), "{set}: {}", done.log);

@@ -234,7 +234,9 @@ impl Interpreter for CPython {
     }
 
     fn refuses(&self, environment: &[u8]) -> Option<Refusal> {
-        let value = environment.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(JIT.as_bytes())?.strip_prefix(b"="))?;
+        let value = environment
+            .split(|byte| *byte == 0)
+            .find_map(|entry| entry.strip_prefix(JIT.as_bytes())?.strip_prefix(b"="))?;
         (self.translates && !matches!(value.first(), None | Some(b'0'))).then_some(Refusal::Translates(JIT))
     }
 

@@ -99,7 +99,10 @@ impl fmt::Display for Refusal {
             }
             Self::Chained => write!(f, "its evaluation function is a chain of functions (it is built with tail calls)"),
             Self::Translates(variable) => {
-                write!(f, "it is to make machine code of functions, in which they call one another unseen (leave out {variable})")
+                write!(
+                    f,
+                    "it is to make machine code of functions, in which they call one another unseen (leave out {variable})"
+                )
             }
         }
     }
