@@ -2,14 +2,17 @@
    frames when it begins and ends, and leaves the rest to functions that lead to one another. */
 #include <stdint.h>
 
-const uint32_t Py_Version = 0x030e0af0;
+#ifndef VERSION
+#define VERSION 0x030e0af0
+#endif
+const uint32_t Py_Version = VERSION;
 
 /* Its type of code objects: the seventh word is the function that takes one back. */
 static void gone(void *code) { *(volatile long *)code = 0; }
 void *PyCode_Type[52] = {[6] = (void *)gone};
 
 /* Offsets, by number of the word: of the frame that runs, of a frame's code object, and of parts of code objects and strings. */
-uint64_t _PyRuntime[256] = {0x7970677562656478, 0x030e0af0, 0, sizeof(_PyRuntime), [26] = 72, [33] = 0, [40] = 112, [41] = 120,
+uint64_t _PyRuntime[256] = {0x7970677562656478, VERSION, 0, sizeof(_PyRuntime), [26] = 72, [33] = 0, [40] = 112, [41] = 120,
                             [42] = 128, [44] = 68, [78] = 32, [79] = 16, [80] = 40};
 
 struct state { char before[72]; void *frame; };
