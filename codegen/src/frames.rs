@@ -13,7 +13,7 @@ use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 use grind_trace::frames::{FRAME_ENTERED, FRAME_SWITCHED, FRAME_WORDS};
 use grind_types::addr::GuestAddr;
-use grind_types::frames::FrameHook;
+use grind_types::frames::{CodeAt, FrameHook};
 
 use super::Emitter;
 
@@ -99,12 +99,15 @@ impl Emitter<'_> {
     }
 
     /// The code object of the frame at rcx goes to rdx.
-    fn code_of_frame(&mut self, offset: i8) {
+    fn code_of_frame(&mut self, at: CodeAt) {
         let [(a, a_word), (b, b_word)] = TAKEN;
         let spilled = [(a.0, a_word as u8), (b.0, b_word as u8), NOT_SPILLED, NOT_SPILLED];
         self.state_map_entry(StateMapEntry::Spilled(spilled));
         let c = &mut self.out.code;
-        dynasm!(c; mov rdx, [rcx + i32::from(offset)]);
+        dynasm!(c; mov rdx, [rcx + i32::from(at.offset)]);
+        if at.tags != 0 {
+            dynasm!(c; and rdx, !i32::from(at.tags));
+        }
     }
 
     /// A jump if the code object at rdx is known, or if not, as `condition` has it. Changes rcx and the flags.

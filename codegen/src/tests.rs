@@ -12,7 +12,7 @@ use grind_ptrace::Memory;
 use grind_trace::follow::{CallKind, StackEffect};
 use grind_trace::{CallTrace, FirstLevel, TraceSettings};
 use grind_types::addr::{CacheAddr, GuestAddr};
-use grind_types::frames::FrameHook;
+use grind_types::frames::{CodeAt, FrameHook};
 use grind_types::{Pid, Tid};
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter};
 
@@ -241,20 +241,34 @@ fn what_names_a_register_that_is_taken_finds_there_what_is_the_programs() {
 
 #[test]
 fn frames_of_an_interpreter_are_recorded_in_front_of_what_says_which_runs() {
+    const fn plain(offset: i8) -> CodeAt {
+        CodeAt { offset, tags: 0 }
+    }
     // mov [r12+0x48],r10; adc rax,rbx; ret
     let code = [0x4d, 0x89, 0x54, 0x24, 0x48, 0x48, 0x11, 0xd8, 0xc3];
     let told = TraceSettings { calls: Some(CallTrace::default()), ..TraceSettings::default() };
     let entered = listing_traced(&code, &told, |e| {
         let e = e.bounded(&|_, _| false, true);
-        e.hooking(&|pc| (pc == GUEST).then_some(FrameHook::Entered { frame: 6, code: 0, holder: Some((7, 72)) }))
+        e.hooking(&|pc| (pc == GUEST).then_some(FrameHook::Entered { frame: 6, code: plain(0), holder: Some((7, 72)) }))
     });
     check_text("frame_entered", &entered);
     // What it stores is in a register that is taken, and flags are needed.
     let switched = listing_traced(&code, &told, |e| {
         let e = e.bounded(&|_, _| false, true);
-        e.hooking(&|pc| (pc == GUEST).then_some(FrameHook::Switched { frame: 10, code: 32, holder: Some((12, 72)) }))
+        e.hooking(&|pc| {
+            (pc == GUEST).then_some(FrameHook::Switched { frame: 10, code: plain(32), holder: Some((12, 72)) })
+        })
     });
     check_text("frame_switched", &switched);
+    // The word in the frame says something else in its lowest bit.
+    const TAGGED: CodeAt = CodeAt { offset: 0, tags: 1 };
+    let tagged = listing_traced(&code, &told, |e| {
+        let e = e.bounded(&|_, _| false, true);
+        e.hooking(&|pc| {
+            (pc == GUEST).then_some(FrameHook::Switched { frame: 10, code: TAGGED, holder: Some((12, 72)) })
+        })
+    });
+    check_text("frame_tagged", &tagged);
     let gone = listing_traced(&code, &told, |e| {
         let e = e.bounded(&|_, _| false, true);
         e.hooking(&|pc| (pc == GUEST).then_some(FrameHook::Gone { code: 7 }))

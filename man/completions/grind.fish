@@ -78,7 +78,7 @@ complete -c grind -l collect-atstart -x -a 'yes no' -d 'collect costs from the f
 complete -c grind -l toggle-collect -x -d 'switch collection on at entering such functions and off at leaving them; nothing is collected at the start'
 complete -c grind -l tell-calls -x -a 'yes no' -d 'tell every block and call, rather than let emitted code follow them'
 complete -c grind -l told-first -x -d 'tell calls for so many milliseconds before emitted code follows them (as long as asking what they come to would take)'
-complete -c grind -l frames -x -a 'no python' -d 'show functions of a program that is interpreted, with what they cost in all, between those of its interpreter (python: CPython 3.8 to 3.13)'
+complete -c grind -l frames -x -a 'no python' -d 'show functions of a program that is interpreted, with what they cost in all, between those of its interpreter (python: CPython 3.8 to 3.14)'
 complete -c grind -l collect-jumps -x -a 'yes no' -d 'count jumps'
 complete -c grind -l trace-jump -x -a 'yes no' -d 'count jumps'
 complete -c grind -l collect-bus -x -a 'yes no' -d 'count locked instructions (Ge)'

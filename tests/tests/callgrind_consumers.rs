@@ -51,20 +51,21 @@ fn kcachegrind_opens_it() {
 
 /// Builds crates from the network, once a machine.
 #[test]
-#[ignore = "builds gungraun-runner from the network: cargo test -p grind-tests callgrind_consumers:: -- --ignored"]
-fn gungraun_counts_as_over_valgrind() {
+#[ignore = "builds two runners from the network: cargo test -p grind-tests callgrind_consumers:: -- --ignored --nocapture gungraun"]
+fn suites_of_gungraun_and_its_predecessor_say_the_same_as_over_valgrind() {
+    let programs = tools::build(&["grind"]).expect("the program");
     let output = Command::new(tools::fixtures("consumers").join("gungraun"))
-        .arg(&tools::under_test()[0])
+        .args([programs.join("grind"), tools::workspace_root().join("target/clients")])
         .output()
         .expect("the script");
     let report = String::from_utf8_lossy(&output.stdout);
-    // Who asks for it by name wants to know that it was not run.
-    assert!(output.status.success() && !report.starts_with("skipped"), "{report}");
+    eprintln!("{report}");
+    assert!(output.status.success(), "{report}{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// Installs clients from the network, once a machine.
 #[test]
-#[ignore = "installs five clients from the network: cargo test -p grind-tests callgrind_consumers:: -- --ignored --nocapture clients"]
+#[ignore = "installs four clients from the network: cargo test -p grind-tests callgrind_consumers:: -- --ignored --nocapture clients"]
 fn clients_of_valgrind_count_as_over_valgrind() {
     let programs = tools::build(&["grind", "callgrind-annotate"]).expect("the programs");
     let output = Command::new(tools::fixtures("consumers").join("clients"))

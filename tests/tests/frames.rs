@@ -1,14 +1,16 @@
 //! Functions of Python programs in call graphs (`--frames=python`): they are called by whom, and as often as, the interpreter itself says;
 //! nothing is lost of what its own functions cost; whoever cannot be shown is refused with a reason. With a version of CPython of each way
-//! to say which frame runs, or all that there are: Debian's, and those of pyenv (`PYENV_ROOT`, or `.pyenv` in the home):
+//! to say which frame runs, or all that there are: Debian's, those of pyenv (`PYENV_ROOT`, or `.pyenv` in the home), and one that has been
+//! unpacked:
 //!
 //! ```sh
-//! GRIND_EVERY_PYTHON=1 cargo test -p grind-tests frames::
+//! tests/tests/frames/unpack && GRIND_EVERY_PYTHON=1 cargo test -p grind-tests frames::
 //! ```
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use grind_tests::build;
 use grind_tests::laws;
 use grind_tests::run::{Job, Profiled};
 use grind_tests::tools;
@@ -19,8 +21,19 @@ fn program() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/frames/program.py")
 }
 
+/// How an interpreter is run.
+type Python = Vec<String>;
+
+/// One that has been unpacked with the C library that it wants.
+fn unpacked() -> Option<Python> {
+    let root = tools::workspace_root().join("target/python3.14");
+    let words = ["ld.so", "--library-path", "usr/lib/x86_64-linux-gnu", "usr/bin/python3.14"];
+    let place = |word: &str| if word.starts_with('-') { word.into() } else { root.join(word).display().to_string() };
+    root.join("ld.so").exists().then(|| words.map(place).to_vec())
+}
+
 /// The interpreters that can be shown.
-fn interpreters() -> Vec<PathBuf> {
+fn interpreters() -> Vec<Python> {
     let root = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
     let root = root.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".pyenv")));
     let versions = root.and_then(|root| std::fs::read_dir(root.join("versions")).ok()).into_iter().flatten();
@@ -28,16 +41,16 @@ fn interpreters() -> Vec<PathBuf> {
     // As an argument, on the stack, in the thread's state.
     let minors: &[u32] = if all { &[8, 9, 10, 11, 12, 13] } else { &[8, 12, 13] };
     let known = |name: &str| minors.iter().any(|minor| name.starts_with(&format!("3.{minor}.")));
-    let mut all: Vec<PathBuf> = versions
+    let mut found: Vec<PathBuf> = versions
         .filter_map(Result::ok)
         .filter(|version| known(&version.file_name().to_string_lossy()))
         .map(|version| version.path().join("bin/python3"))
         .chain([PathBuf::from(DEBIANS)])
         .filter(|path| path.exists())
         .collect();
-    all.sort();
-    assert!(!all.is_empty(), "there is a Python");
-    all
+    found.sort();
+    assert!(!found.is_empty(), "there is a Python");
+    found.iter().map(|path| vec![path.display().to_string()]).chain(unpacked()).collect()
 }
 
 /// Profiles `words` with these options; names are written in full.
@@ -103,9 +116,10 @@ fn read(profile: &[u8]) -> Graph {
 }
 
 /// What the interpreter says: calls by caller and callee, and how many generators were made, by function.
-fn said(python: &str, dir: &Path) -> (BTreeMap<(String, String), u64>, BTreeMap<String, u64>) {
+fn said(python: &[String], dir: &Path) -> (BTreeMap<(String, String), u64>, BTreeMap<String, u64>) {
     let out = dir.join("said");
-    let words = [python, "-S", &program().display().to_string(), &out.display().to_string()].map(str::to_owned);
+    let words = ["-S", &program().display().to_string(), &out.display().to_string()].map(str::to_owned);
+    let words = [python, &words].concat();
     assert!(Job::new(words.iter().map(String::as_str), dir).native().status.success(), "{words:?}");
     let (mut calls, mut made): (BTreeMap<_, u64>, BTreeMap<_, u64>) = Default::default();
     for line in std::fs::read_to_string(out).expect("what it says").lines() {
@@ -131,10 +145,11 @@ fn functions_are_called_as_often_as_the_interpreter_says() {
     let program = program().display().to_string();
     for python in interpreters() {
         let dir = tempfile::tempdir().expect("a folder");
-        let python = python.display().to_string();
         let (said, made) = said(&python, dir.path());
+        let words: Vec<&str> = python.iter().map(String::as_str).collect();
+        let python = words[words.len() - 1];
         assert!(said.len() > 20 && said.values().sum::<u64>() > 500, "{python}: {said:?}");
-        let ways: &[&[&str]] = match python.as_str() {
+        let ways: &[&[&str]] = match python {
             DEBIANS => {
                 &[&[], &["--cache-sim=yes", "--branch-sim=yes"], &["--separate-callers=all"], &["--cacheuse=yes"]]
             }
@@ -143,7 +158,7 @@ fn functions_are_called_as_often_as_the_interpreter_says() {
         let check = |options: &[&str]| {
             let all: Vec<&str> = [&["--frames=python"], options].concat();
             let dir = tempfile::tempdir().expect("a folder");
-            let done = profiled(&all, &[&python, "-S", &program], dir.path());
+            let done = profiled(&all, &[&words, &["-S", &program][..]].concat(), dir.path());
             let mut found = read(&done.raw[0].1).calls;
             // Making a generator runs its function from 3.11 on, which the interpreter tells nobody.
             for (function, made) in &made {
@@ -173,7 +188,8 @@ fn what_the_interpreter_costs_is_as_without() {
     let program = program().display().to_string();
     for python in interpreters() {
         let dir = tempfile::tempdir().expect("a folder");
-        let words = [&python.display().to_string(), "-S", "-B", &program, "alone"];
+        let program = ["-S", "-B", &program, "alone"];
+        let words: Vec<&str> = python.iter().map(String::as_str).chain(program).collect();
         let of = |option| read(&profiled(&[option], &words, dir.path()).raw[0].1).costs;
         let (with, without) = (of("--frames=python"), of("--tell-calls=yes"));
         assert!(without.len() > 500, "{python:?}");
@@ -186,7 +202,7 @@ fn what_the_interpreter_costs_is_as_without() {
 fn functions_that_have_trampolines_are_there_once() {
     let program = program().display().to_string();
     for python in interpreters() {
-        let python = python.display().to_string();
+        let python = python[0].clone();
         if !["/3.12.", "/3.13."].iter().any(|version| python.contains(version)) {
             continue;
         }
@@ -216,6 +232,28 @@ fn processes_know_the_functions_of_their_own() {
     assert_eq!(found, [["child"], ["parent"]]);
 }
 
+/// One that can make machine code of what runs often is shown unless it has been asked to do so.
+#[test]
+fn who_makes_machine_code_is_refused() {
+    let Some(python) = unpacked() else {
+        eprintln!("skipped: tests/tests/frames/unpack has not been run");
+        return;
+    };
+    const ASKS: &str = "import sys; print(sys._jit.is_enabled())";
+    let dir = tempfile::tempdir().expect("a folder");
+    for (value, refused) in [("1", true), ("0", false)] {
+        let set = format!("PYTHON_JIT={value}");
+        let words: Vec<&str> = python.iter().map(String::as_str).chain(["-S", "-c", ASKS]).collect();
+        let done =
+            profiled(&["--frames=python", "--trace-children=yes"], &[&["env", &set], &words[..]].concat(), dir.path());
+        assert_eq!(done.outcome.stdout, if refused { &b"True\n"[..] } else { b"False\n" }, "{set}");
+        let told = |text: &str| done.log.lines().filter(|line| line.contains(text)).count();
+        assert_eq!(told("(leave out PYTHON_JIT)"), usize::from(refused), "{set}: {}", done.log);
+        let shown = done.raw.iter().any(|(_, profile)| String::from_utf8_lossy(profile).contains("ob=Python"));
+        assert_eq!(shown, !refused, "{set}");
+    }
+}
+
 #[test]
 fn who_cannot_be_shown_is_refused_with_a_reason() {
     let dir = tempfile::tempdir().expect("a folder");
@@ -235,6 +273,20 @@ fn who_cannot_be_shown_is_refused_with_a_reason() {
         (without("Py_Version", "unknown"), "it does not say which version it is"),
         (without("PyCode_Type", "odd"), "it has no symbol PyCode_Type"),
     ];
+    if tools::have(&["gcc"]) {
+        let source = tools::fixtures("tests/frames/chained.c").display().to_string();
+        // Built with tail calls; of before the words of a version are fixed; of after those that are known.
+        for (name, version, reason) in [
+            ("final", "0x030e0af0", "its evaluation function is a chain of functions"),
+            ("alpha", "0x030e00a1", "where it changes from one function to another"),
+            ("later", "0x030f00f0", "version 3.15 is not known"),
+        ] {
+            let (program, version) = (dir.path().join(name).display().to_string(), format!("-DVERSION={version}"));
+            let words = ["gcc", "-O2", "-rdynamic", &version, "-o", &program, &source];
+            build::compile(&words.map(str::to_owned), dir.path());
+            cases.push((program, reason));
+        }
+    }
     if Path::new("/usr/bin/pypy3").exists() {
         cases.push(("/usr/bin/pypy3".to_owned(), "no CPython was found whose symbols are there"));
     }

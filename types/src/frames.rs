@@ -3,6 +3,23 @@
 //!
 //! Invariant: what a hook reads of the program's memory is there whenever the program executes the instruction that it is at.
 
+/// Where a frame says which code object it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodeAt {
+    /// Offset in the frame of the word with its address.
+    pub offset: i8,
+    /// The lowest bits of that word which are no part of the address, but say something about it.
+    pub tags: u8,
+}
+
+impl CodeAt {
+    /// The address in that word.
+    #[must_use]
+    pub fn address(self, word: u64) -> u64 {
+        word & !u64::from(self.tags)
+    }
+}
+
 /// A place in an interpreter's code, in front of an instruction. Registers are by their hardware numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameHook {
@@ -10,8 +27,8 @@ pub enum FrameHook {
     Entered {
         /// The register with the address of the frame.
         frame: u8,
-        /// Offset in the frame of the address of its code object.
-        code: i8,
+        /// Where that has its code object.
+        code: CodeAt,
         /// Where the interpreter keeps the address of the frame that runs, if instructions cannot be told by that alone: a register, and
         /// an offset from it.
         holder: Option<(u8, i8)>,
@@ -21,7 +38,7 @@ pub enum FrameHook {
         /// The register with the address of the frame.
         frame: u8,
         /// As above.
-        code: i8,
+        code: CodeAt,
         /// It does so only if it stores to where [`FrameHook::Entered`] has said: the register that it stores by, and the offset.
         holder: Option<(u8, i8)>,
     },

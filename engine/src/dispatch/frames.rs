@@ -31,7 +31,7 @@ impl Dispatcher<'_> {
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
         let hook = code_cache.borrow().hook_at(pc).map(|(hook, module)| (hook, module.clone()));
         let Some((hook, module)) = hook else { return };
-        let (entered, frame, offset) = match hook {
+        let (entered, frame, at) = match hook {
             FrameHook::Gone { code } => {
                 let address = *register(&mut regs, code);
                 if code_cache.borrow().knows_code(GuestAddr(address)) {
@@ -45,7 +45,8 @@ impl Dispatcher<'_> {
         let Some((pid, slot)) = self.threads.get(&tid).map(|th| (th.pid, th.slot)) else { return };
         let Some(p) = self.processes.get(&pid) else { return };
         let threads = p.threads.clone();
-        let Some(code) = p.memory.word(frame.wrapping_add_signed(offset.into())) else { return };
+        let Some(word) = p.memory.word(frame.wrapping_add_signed(at.offset.into())) else { return };
+        let code = at.address(word);
         let function = self.session.frame_function(&module, &|at, to| p.memory.read(at, to), code);
         for thread in threads.into_iter().filter(|thread| *thread != tid) {
             self.hand_over_ahead(thread);

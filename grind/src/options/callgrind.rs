@@ -156,7 +156,7 @@ pub static OPTIONS: &[Opt] = &[
         Kind::Choice(&["no", "python"]),
         "no",
         "show functions of a program that is interpreted, with what they cost in all, between those of its interpreter (python: CPython \
-         3.8 to 3.13)",
+         3.8 to 3.14)",
         |o, v| {
             let Value::Text(which) = v else { return Ok(()) };
             o.callgrind.frames = (which == Language::Python.option()).then_some(Language::Python);

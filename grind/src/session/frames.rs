@@ -17,7 +17,8 @@ impl Runner<'_> {
     /// The hooks of interpreters in a module of a process; says which have been refused, and why.
     pub(super) fn hooks_of(&mut self, pid: Pid, module: &Module) -> Vec<(u64, FrameHook)> {
         let Some(frames) = &mut self.frames else { return Vec::new() };
-        let hooks = frames.hooks(module);
+        let environment = || std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let hooks = frames.hooks(module, &environment);
         let language = frames.language();
         for (path, refusal) in frames.refused() {
             let text = format!(

@@ -1,16 +1,17 @@
-//! CPython, from 3.8 to 3.13: each call of `_PyEval_EvalFrameDefault` runs a frame. From 3.11 on that runs frames of functions which are
+//! CPython, from 3.8 to 3.14: each call of `_PyEval_EvalFrameDefault` runs a frame. From 3.11 on that runs frames of functions which are
 //! called by what it runs in the same loop, and says which of them runs in a word: up to 3.12 in a structure on its own stack, then in
 //! the thread's state.
 //!
 //! Offsets in objects are those of the versions' headers; where the interpreter says them itself (`_Py_DebugOffsets`, from 3.13 on), it is
-//! believed. A build without the global lock has other objects, and is refused.
+//! believed. A build without the global lock has other objects, and is refused. So is one whose evaluation function is a chain of functions
+//! (tail calls, from 3.14 on), since stores are looked for in that function only.
 
 use std::path::Path;
 
 use grind_symbols::{Object, Svma};
-use grind_types::frames::{FrameFunction, FrameHook, ReadMemory};
+use grind_types::frames::{CodeAt, FrameFunction, FrameHook, ReadMemory};
 
-use super::stores::{self, Holder};
+use super::stores::{self, Found, Holder};
 use super::{Interpreter, Refusal};
 
 /// Registers of arguments.
@@ -23,8 +24,9 @@ const EVALUATE: &str = "_PyEval_EvalFrameDefault";
 /// Where parts of objects are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Offsets {
-    /// In a frame: its code object.
+    /// In a frame: its code object, and what bits of that are none of its address.
     code: u64,
+    tags: u8,
     /// In a code object.
     file: u64,
     name: u64,
@@ -43,6 +45,7 @@ impl Offsets {
     fn of(minor: u8) -> Option<Self> {
         let old = Self {
             code: 32,
+            tags: 0,
             file: 104,
             name: 112,
             qualified: None,
@@ -63,31 +66,56 @@ impl Offsets {
         })
     }
 
-    /// Those that the interpreter says itself, whose version is 3.13.
-    fn said(object: &Object, runtime: Svma) -> Result<Self, Refusal> {
-        const WORDS: u64 = 71;
-        let bytes = object.bytes(runtime, 8 * WORDS).ok_or(Refusal::NoSymbol("_PyRuntime"))?;
+    /// Those that the interpreter says itself, whose version is 3.`minor`.
+    fn said(object: &Object, runtime: Svma, minor: u8) -> Result<Self, Refusal> {
+        // Before that, words may come and go.
+        const CANDIDATE: u64 = 12;
+        let at = Words::of(minor).ok_or(Refusal::Version(3, minor))?;
+        let bytes = object.bytes(runtime, 8 * (at.ascii as u64 + 1)).ok_or(Refusal::NoSymbol("_PyRuntime"))?;
         let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
         // Its sign, the version, and whether there is no global lock.
-        if &bytes[..8] != b"xdebugpy" || words[1] >> 16 != 0x030d || words[2] != 0 {
+        let (version, level) = (words[1] >> 16, words[1] >> 4 & 15);
+        if &bytes[..8] != b"xdebugpy" || version != 0x0300 | u64::from(minor) || level < CANDIDATE || words[2] != 0 {
             return Err(Refusal::OtherCode);
         }
-        let ascii = words[70];
+        let (ascii, qualified, current) = (words[at.ascii], words[at.file + 2], words[at.current]);
         let said = Self {
-            code: words[30],
-            file: words[35],
-            name: words[36],
-            qualified: Some(words[37]),
-            line: words[39],
-            length: words[69],
-            state: words[68],
+            code: words[at.code],
+            tags: at.tags,
+            file: words[at.file],
+            name: words[at.file + 1],
+            qualified: Some(qualified),
+            line: words[at.file + 4],
+            length: words[at.ascii - 1],
+            state: words[at.ascii - 2],
             ascii,
             // Two words for what there may be in UTF-8 stand in between.
             compact: ascii.wrapping_add(16),
-            holder: Some(Holder::By { offset: words[23] }),
+            holder: Some(Holder::By { offset: current }),
         };
-        let all = [said.code, said.file, said.name, words[37], said.line, said.length, said.state, ascii, words[23]];
+        let all = [said.code, said.file, said.name, qualified, said.line, said.length, said.state, ascii, current];
         if all.iter().any(|offset| *offset > 4096) { Err(Refusal::OtherCode) } else { Ok(said) }
+    }
+}
+
+/// Which words of `_Py_DebugOffsets` have what is needed. File, name, qualified name, a table and the line of a code object stand one behind
+/// the other, and so do state and length of a string, and the bytes of one that is ASCII.
+struct Words {
+    current: usize,
+    code: usize,
+    tags: u8,
+    file: usize,
+    ascii: usize,
+}
+
+impl Words {
+    fn of(minor: u8) -> Option<Self> {
+        match minor {
+            13 => Some(Self { current: 23, code: 30, tags: 0, file: 35, ascii: 70 }),
+            // What a frame refers to says in its lowest bit whether it counts as a reference.
+            14 => Some(Self { current: 26, code: 33, tags: 1, file: 40, ascii: 80 }),
+            _ => None,
+        }
     }
 }
 
@@ -96,6 +124,17 @@ impl Offsets {
 struct CPython {
     offsets: Offsets,
     hooks: Vec<(u64, FrameHook)>,
+    /// It can make machine code of what runs often, and then changes frames there.
+    translates: bool,
+}
+
+/// The variable of the environment that has it do so.
+const JIT: &str = "PYTHON_JIT";
+
+/// Whether a program looks for that.
+fn names_jit(constants: &[u8]) -> bool {
+    let name = [b"\0", JIT.as_bytes(), b"\0"].concat();
+    memchr::memmem::find(constants, &name).is_some()
 }
 
 /// The minor number in a file's name: `python3.8`, `libpython3.8.so.1.0`.
@@ -119,19 +158,25 @@ pub(super) fn find(path: &Path, object: &Object) -> Option<Result<impl Interpret
             None => (3, named(path).ok_or(Refusal::NoVersion)?),
         };
         let offsets = match (major, minor) {
-            (3, 13) => Offsets::said(object, runtime.ok_or(Refusal::NoSymbol("_PyRuntime"))?.0)?,
+            (3, 13 | 14) => Offsets::said(object, runtime.ok_or(Refusal::NoSymbol("_PyRuntime"))?.0, minor)?,
             (3, _) => Offsets::of(minor).ok_or(Refusal::Version(major, minor))?,
             _ => return Err(Refusal::Version(major, minor)),
         };
         let small = |offset: u64| i8::try_from(offset).map_err(|_| Refusal::OtherCode);
-        let (code, frame) = (small(offsets.code)?, if minor < 9 { RDI } else { RSI });
+        let code = CodeAt { offset: small(offsets.code)?, tags: offsets.tags };
+        let frame = if minor < 9 { RDI } else { RSI };
         let mut places = Vec::new();
         let mut kept = None;
         if let Some(holder) = offsets.holder {
             if let Holder::By { offset } = holder {
                 kept = Some(small(offset)?);
             }
-            for store in stores::find(object, evaluate, size, holder).ok_or(Refusal::OtherCode)? {
+            let stores = match stores::find(object, evaluate, size, holder) {
+                Found::Stores(stores) => stores,
+                Found::Chained => return Err(Refusal::Chained),
+                Found::Unknown => return Err(Refusal::OtherCode),
+            };
+            for store in stores {
                 let holder = kept.map(|offset| (store.base, offset));
                 places.push((store.at, FrameHook::Switched { frame: store.register, code, holder }));
             }
@@ -148,7 +193,8 @@ pub(super) fn find(path: &Path, object: &Object) -> Option<Result<impl Interpret
             hooks.push((object.offset_of(at).ok_or(Refusal::OtherCode)?, hook));
         }
         hooks.sort_unstable_by_key(|(at, _)| *at);
-        Ok(CPython { offsets, hooks })
+        let translates = minor >= 13 && object.section_bytes(".rodata").is_some_and(|(_, bytes)| names_jit(&bytes));
+        Ok(CPython { offsets, hooks, translates })
     };
     Some(found())
 }
@@ -185,6 +231,13 @@ impl CPython {
 impl Interpreter for CPython {
     fn hooks(&self) -> &[(u64, FrameHook)] {
         &self.hooks
+    }
+
+    fn refuses(&self, environment: &[u8]) -> Option<Refusal> {
+        let value = environment
+            .split(|byte| *byte == 0)
+            .find_map(|entry| entry.strip_prefix(JIT.as_bytes())?.strip_prefix(b"="))?;
+        (self.translates && !matches!(value.first(), None | Some(b'0'))).then_some(Refusal::Translates(JIT))
     }
 
     fn function(&self, memory: ReadMemory<'_>, code: u64) -> Option<FrameFunction> {
@@ -267,7 +320,7 @@ mod tests {
             (0x6000, string(&offsets, 2, false, "größe☃")),
             (0x7000, string(&offsets, 4, false, "C.größe𝄞")),
         ];
-        CPython { offsets, hooks: Vec::new() }.function(&memory(&parts), 0x1000)
+        CPython { offsets, hooks: Vec::new(), translates: false }.function(&memory(&parts), 0x1000)
     }
 
     #[test]
@@ -285,7 +338,7 @@ mod tests {
 
     #[test]
     fn memory_that_is_not_there_is_no_function() {
-        let found = CPython { offsets: Offsets::of(11).expect("known"), hooks: Vec::new() };
+        let found = CPython { offsets: Offsets::of(11).expect("known"), hooks: Vec::new(), translates: false };
         assert_eq!(found.function(&|_, _| 0, 0x1000), None);
         assert_eq!(
             found.function(
@@ -297,6 +350,25 @@ mod tests {
             ),
             None
         );
+    }
+
+    #[test]
+    fn one_that_makes_machine_code_is_refused_if_it_has_been_asked_to() {
+        let found = CPython { offsets: Offsets::of(12).expect("known"), hooks: Vec::new(), translates: true };
+        for (environment, refused) in [
+            ("A=1\0PYTHON_JIT=1\0", true),
+            ("PYTHON_JIT=yes", true),
+            ("PYTHON_JIT=0\0B=1\0", false),
+            ("PYTHON_JIT=\0", false),
+            ("XPYTHON_JIT=1\0PYTHON_JITTER=1\0", false),
+            ("", false),
+        ] {
+            let refusal = refused.then_some(Refusal::Translates(JIT));
+            assert_eq!(found.refuses(environment.as_bytes()), refusal, "{environment}");
+            let plain = CPython { offsets: found.offsets, hooks: Vec::new(), translates: false };
+            assert_eq!(plain.refuses(environment.as_bytes()), None, "{environment}");
+        }
+        assert!(names_jit(b"x\0PYTHON_JIT\0") && !names_jit(b"\0PYTHON_JITTER\0PYTHON_JI\0"));
     }
 
     #[test]
@@ -313,12 +385,13 @@ mod tests {
         if !path.exists() {
             return;
         }
+        const PLAIN: CodeAt = CodeAt { offset: 32, tags: 0 };
         let object = Object::open(path, &Options::default());
         let found = find(path, &object).expect("it is CPython").expect("it is known");
         let count = |wanted: fn(&FrameHook) -> bool| found.hooks().iter().filter(|(_, hook)| wanted(hook)).count();
-        assert_eq!(count(|hook| matches!(hook, FrameHook::Entered { frame: RSI, code: 32, holder: None })), 1);
+        assert_eq!(count(|hook| matches!(hook, FrameHook::Entered { frame: RSI, code: PLAIN, holder: None })), 1);
         assert_eq!(count(|hook| matches!(hook, FrameHook::Gone { code: RDI })), 1);
-        assert!((4..20).contains(&count(|hook| matches!(hook, FrameHook::Switched { code: 32, .. }))));
+        assert!((4..20).contains(&count(|hook| matches!(hook, FrameHook::Switched { code: PLAIN, .. }))));
         assert!(found.hooks().is_sorted_by_key(|(at, _)| *at));
         // Another file has none.
         let me = std::env::current_exe().expect("this test");

@@ -65,6 +65,8 @@ impl Language {
 trait Interpreter: fmt::Debug {
     /// Where its hooks are, by offsets in the file, in ascending order.
     fn hooks(&self) -> &[(u64, FrameHook)];
+    /// Why it is not shown in a process whose environment is this, as the kernel has it; nothing if it is.
+    fn refuses(&self, environment: &[u8]) -> Option<Refusal>;
     /// What the code object at an address is, if it is a function.
     fn function(&self, memory: ReadMemory<'_>, code: u64) -> Option<FrameFunction>;
 }
@@ -80,16 +82,27 @@ pub enum Refusal {
     NoSymbol(&'static str),
     /// Its code is not as that of this version is known to be.
     OtherCode,
+    /// Each instruction of the interpreted program is carried out by a function of its own, which leads to the next one.
+    Chained,
+    /// It makes machine code while it runs, as this variable of the environment says.
+    Translates(&'static str),
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoVersion => write!(f, "it does not say which version it is"),
-            Self::Version(major, minor) => write!(f, "version {major}.{minor} is not known (3.8 to 3.13 are)"),
+            Self::Version(major, minor) => write!(f, "version {major}.{minor} is not known (3.8 to 3.14 are)"),
             Self::NoSymbol(name) => write!(f, "it has no symbol {name}"),
             Self::OtherCode => {
                 write!(f, "where it changes from one function to another is not to be found in its code")
+            }
+            Self::Chained => write!(f, "its evaluation function is a chain of functions (it is built with tail calls)"),
+            Self::Translates(variable) => {
+                write!(
+                    f,
+                    "it is to make machine code of functions, in which they call one another unseen (leave out {variable})"
+                )
             }
         }
     }
@@ -106,13 +119,15 @@ pub struct Frames {
     known: HashMap<(PathBuf, Arc<MappedFile>), Known>,
     /// Those that have been refused and nobody has been told of.
     refused: Vec<(PathBuf, Refusal)>,
+    /// Those that have been refused for what a process is to do.
+    told: Vec<(PathBuf, Refusal)>,
 }
 
 impl Frames {
     /// Of what is `opened`.
     #[must_use]
     pub fn new(language: Language, opened: Opened) -> Self {
-        Self { language, opened, known: HashMap::new(), refused: Vec::new() }
+        Self { language, opened, known: HashMap::new(), refused: Vec::new(), told: Vec::new() }
     }
 
     /// Whose functions are looked for.
@@ -145,8 +160,18 @@ impl Frames {
         self.known.get(&key)?.as_ref()?.as_ref().ok().map(|found| &**found)
     }
 
-    /// The hooks in `module`, as addresses of the program, in ascending order.
-    pub fn hooks(&mut self, module: &Module) -> Vec<(u64, FrameHook)> {
+    /// The hooks in `module`, as addresses of the program, in ascending order. The `environment` is that of its process: entries that
+    /// each end with a null byte.
+    pub fn hooks(&mut self, module: &Module, environment: &dyn Fn() -> Vec<u8>) -> Vec<(u64, FrameHook)> {
+        if let Some(refusal) = self.of(module).and_then(|found| found.refuses(&environment())) {
+            // In each process that has it, but it is said once.
+            let told = (module.path.clone().unwrap_or_default(), refusal);
+            if !self.told.contains(&told) {
+                self.refused.push(told.clone());
+                self.told.push(told);
+            }
+            return Vec::new();
+        }
         let size = module.end.0.saturating_sub(module.start.0);
         let within = |(offset, hook): &(u64, FrameHook)| {
             let at = offset.checked_sub(module.offset).filter(|at| *at < size)?;

@@ -158,15 +158,40 @@ fn pieces(object: &Object, start: Svma, size: u64) -> Option<Vec<Piece>> {
     Some(pieces)
 }
 
-/// The stores to `holder` in the function of `size` bytes at `start`. Nothing if they cannot be told.
-pub(super) fn find(object: &Object, start: Svma, size: u64, holder: Holder) -> Option<Vec<Store>> {
-    let pieces = pieces(object, start, size)?;
+/// What is known of the stores of a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// These are all.
+    Stores(Vec<Store>),
+    /// It has not the size of a loop over all instructions of an interpreter: whatever carries those out are functions of their own.
+    Chained,
+    /// They cannot be told.
+    Unknown,
+}
+
+/// Less than that is no loop over instructions of CPython, each of which takes dozens of bytes. (They are over 200, which come to 70 KB and
+/// more; what is left where they are functions of their own is 1 KB.)
+const LEAST: usize = 16 << 10;
+
+/// The stores to `holder` in the function of `size` bytes at `start`.
+pub(super) fn find(object: &Object, start: Svma, size: u64, holder: Holder) -> Found {
+    let Some(pieces) = pieces(object, start, size) else { return Found::Unknown };
+    if pieces.iter().map(|piece| piece.code.len()).sum::<usize>() < LEAST {
+        return Found::Chained;
+    }
+    match stores(&pieces, holder) {
+        Some(found) => Found::Stores(found),
+        None => Found::Unknown,
+    }
+}
+
+fn stores(pieces: &[Piece], holder: Holder) -> Option<Vec<Store>> {
     let structure = match holder {
         Holder::OnStack { link, .. } => pieces[0].structure(link)?,
         Holder::By { .. } => 0,
     };
     let mut found = Vec::new();
-    for piece in &pieces {
+    for piece in pieces {
         for insn in piece.instructions() {
             if insn.code() != Code::Mov_rm64_r64 || insn.op0_kind() != iced_x86::OpKind::Memory {
                 continue;
