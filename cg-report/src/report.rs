@@ -2,6 +2,7 @@
 
 use anyhow::{Context, bail};
 use cg_format::callgrind::{Names, ObjectId};
+use cg_format::mem;
 use cg_format::show::commas;
 use cg_model::UNKNOWN;
 
@@ -261,6 +262,11 @@ fn warnings(names: &Names, side: &Side, event: usize, incomplete: usize, texts: 
     };
     if total == 0 {
         warn("zero", format!("Nothing was counted: the total of {name} is 0."));
+    }
+    for (_, header, _) in &side.inputs {
+        for text in header.desc.iter().filter_map(|line| mem::near(str::from_utf8(line).ok()?)) {
+            warn("near", format!("Misses are \u{2248}: {text}."));
+        }
     }
     let rows = costs(&|_| true);
     if rows != i128::from(total) {

@@ -481,6 +481,9 @@ fn data_objects_of_the_run_are_part_of_the_report() {
         "{\"version\":1,\"command\":\"p\",\"pid\":1,\"desc\":[],\"events\":[\"D1mr\"],\"totals\":[7],\"objects\":1}\n";
     fs::write(folder.path().join("cut"), cut).unwrap();
     assert!(refused("cut").contains("incomplete"));
+    assert!(!head.contains("\u{2248}") && !head.contains("\"near\""), "{head}");
+    let near = flat(&page(&[&path("members.cachegrind.xz"), &format!("--mem={}", path("members.mem.xz"))]));
+    assert!(near.contains("Misses are \u{2248}: I1 and D1 held"), "what an inclusive last level would have taken");
 }
 
 #[test]

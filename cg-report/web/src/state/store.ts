@@ -7,6 +7,7 @@ import { partsAtFirst } from "../data/partnames.ts";
 import { needed, partsOf } from "../data/parts.ts";
 import { costs, isRatio, measureOf, measuresOf, nameable, totalOf, type Event, type Measure, type Ratio } from "./events.ts";
 import { parse } from "./formula.ts";
+import * as memory from "./memory.ts";
 import { isEmpty, parseQuery } from "./query.ts";
 import { matching } from "./search.ts";
 import * as url from "./url.ts";
@@ -327,6 +328,7 @@ function shown(): url.Shown {
         part: partText(),
         num: numbering.value === "percent" ? "" : numbering.value,
         own: [...(contextsApart.value ? ["contexts"] : []), ...(inlinedApart.value ? ["inlined"] : [])].join(),
+        mem: memory.told(),
     };
 }
 
@@ -352,6 +354,7 @@ function restore(hash: string) {
         inlinedApart.value = wanted.own.split(",").includes("inlined");
         contextsApart.value = wanted.own.split(",").includes("contexts") && knowsContexts.value;
         secondName.value = wanted.e2;
+        memory.restore(wanted.mem);
         panes.value = wanted.p;
         query.value = wanted.q;
         comparison.value = wanted.cmp === "new" || wanted.cmp === "base" ? wanted.cmp : "delta";

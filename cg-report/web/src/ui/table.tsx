@@ -19,6 +19,8 @@ export interface TableColumn {
     bar?: (row: number) => number;
     /** What the cell says in full. */
     full?: (row: number) => string;
+    /** A second number of the cell, which has a column of its own where rows are saved. */
+    beside?: { title: string; full: (row: number) => string };
 }
 
 interface Properties {
@@ -182,6 +184,7 @@ export function Table(properties: Properties) {
 
 /** What rows say in full, as text or as numbers; of a tree how deep each stands, too. */
 export function toldOf(rows: ArrayLike<number>, columns: readonly TableColumn[], tree?: Properties["tree"]): { head: string[]; lines: (string | number)[][] } {
+    const saved = columns.flatMap((column): TableColumn[] => (column.beside ? [column, { ...column, ...column.beside }] : [column]));
     const value = ({ text, cell, full }: TableColumn, row: number): string | number => {
         const shown = cell(row);
         const short = typeof shown === "string" ? shown : "";
@@ -191,8 +194,8 @@ export function toldOf(rows: ArrayLike<number>, columns: readonly TableColumn[],
         return digits ? Number(digits[0].replace("\u2212", "-").replaceAll(",", "")) : short;
     };
     return {
-        head: [...(tree ? ["level"] : []), ...columns.map(({ id, title }) => title || id)],
-        lines: Array.from(rows, (row) => [...(tree ? [tree(row).level] : []), ...columns.map((column) => value(column, row))]),
+        head: [...(tree ? ["level"] : []), ...saved.map(({ id, title }) => title || id)],
+        lines: Array.from(rows, (row) => [...(tree ? [tree(row).level] : []), ...saved.map((column) => value(column, row))]),
     };
 }
 

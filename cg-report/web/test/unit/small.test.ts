@@ -76,7 +76,7 @@ test("a formula of anything gives terms or a fault, and nothing else", () => {
 
 test("a link says what it was made from", () => {
     const shown: url.Shown = { f: "0123456789abcdef", s: "fedcba9876543210", n: "a&b=c#<d>", e: "CEst", e2: "D1mr", p: ["flame", "graph"], q: "/x&y/ obj:a", cmp: "base",
-        path: ["0123456789abcdef", "fedcba9876543210"], x: ["A=Ir + 1 Bm", "B=2 Ir"], file: "/a b/c.c", why: "3", part: "2-3,5", num: "parent", own: "inlined" };
+        path: ["0123456789abcdef", "fedcba9876543210"], x: ["A=Ir + 1 Bm", "B=2 Ir"], file: "/a b/c.c", why: "3", part: "2-3,5", num: "parent", own: "inlined", mem: "distances,line" };
     assert.deepEqual(url.decode(url.encode(shown)), shown);
     assert.deepEqual(url.decode(url.encode(url.NOTHING)), url.NOTHING);
     for (const hash of ["", "#", "#%", "#f=%E0%A4%A", "#p=", "#path=zz.1", "#=&==&x", "#__proto__=1&constructor=2"]) {
