@@ -93,7 +93,8 @@ pub(crate) fn page(options: &Options, loaded: &mut Loaded) -> anyhow::Result<Pag
     let new = &sides[0];
     warnings.extend(changed(names, &objects));
     let title = title(options, new);
-    let packed = pack.finish().map_err(packing)?;
+    let number = show.get(sort).or(show.first()).copied().unwrap_or_default();
+    let packed = pack.finish(|name| is_seen_first(name, number)).map_err(packing)?;
     let head = Head {
         title: &title,
         names,
@@ -115,6 +116,14 @@ pub(crate) fn page(options: &Options, loaded: &mut Loaded) -> anyhow::Result<Pag
     };
     let head = head.json();
     Ok(Page { head, data: packed.text, table: table(names, new, primary), title })
+}
+
+/// Whether a column is part of what a page begins with, which shows functions and calls with their costs of one event, by its number.
+fn is_seen_first(name: &str, event: usize) -> bool {
+    let mut words = name.strip_prefix("b.").unwrap_or(name).split('.');
+    let kind = words.next().is_some_and(|word| ["names", "fn", "arc", "cy", "chain"].contains(&word));
+    let of = words.next_back().and_then(|word| word.parse::<usize>().ok());
+    kind && of.is_none_or(|of| of == event)
 }
 
 /// Formulas of the profile (`event: NAME = FORMULA`) and then those of options, and what is said of some that cannot be computed.

@@ -412,6 +412,26 @@ export async function reopen(report: Model) {
     });
 }
 
+/** Writes the hash once what it says has been painted: that takes as long as a search, and nobody looks at it meanwhile. */
+const written = {
+    next: undefined as string | undefined,
+    later(hash: string) {
+        const waits = this.next !== undefined;
+        this.next = hash;
+        if (waits) { return; }
+        // (Nothing is painted of a page that is not looked at.)
+        const done = () => setTimeout(() => this.now(), 0);
+        if (document.visibilityState === "visible") { requestAnimationFrame(done); } else { done(); }
+    },
+    now() {
+        if (this.next !== undefined) { history.replaceState(null, "", this.next); }
+        this.next = undefined;
+    },
+    cancel() {
+        this.next = undefined;
+    },
+};
+
 /** Opens a report and keeps state and URL together from then on. */
 export async function open(report: Model) {
     await prepared(report);
@@ -424,16 +444,19 @@ export async function open(report: Model) {
     effect(() => {
         const state = shown();
         const hash = url.encode(state);
+        if (hash === location.hash) { written.cancel(); }
         if (hash === location.hash || (location.hash === "" && hash === url.encode(url.NOTHING))) { return; }
         // Going somewhere is a step back leads over; looking at it differently is not.
         if (state.f !== last) {
+            written.cancel();
             history.pushState(null, "", hash);
         } else {
-            history.replaceState(null, "", hash);
+            written.later(hash);
         }
         last = state.f;
     });
     addEventListener("popstate", () => {
+        written.cancel();
         restore(location.hash);
         last = shown().f;
     });

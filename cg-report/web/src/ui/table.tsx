@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { csv, save } from "./save.ts";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
 export interface TableColumn {
     id: string;
@@ -68,7 +68,8 @@ export function Table(properties: Properties) {
     const offset = top * factor;
     const first = Math.max(0, Math.floor(offset / HEIGHT) - 4);
     const last = Math.min(rows.length, Math.ceil((offset + room) / HEIGHT) + 4);
-    const place = selected === undefined ? -1 : indexOf(rows, selected);
+    const turn = useRef({ first: 0, shift: 0 });
+    const place = useMemo(() => (selected === undefined ? -1 : indexOf(rows, selected)), [rows, selected]);
     const reach = (at: number) => {
         const element = body.current;
         if (!element || at < 0) { return; }
@@ -102,6 +103,12 @@ export function Table(properties: Properties) {
         }
     }
 
+    // Rows that come into sight take the places of those that went out of it. After a leap all of them stay where they are in the
+    // document, with other texts: making elements takes longer than changing them.
+    const slots = Math.ceil(room / HEIGHT) + 10;
+    if (Math.abs(first - turn.current.first) > slots / 2) { turn.current.shift += first - turn.current.first; }
+    turn.current.first = first;
+    const slot = (at: number) => (((at - turn.current.shift) % slots) + slots) % slots;
     const shown = [];
     for (let at = first; at < last; at++) { shown.push(at); }
     return (
@@ -133,7 +140,7 @@ export function Table(properties: Properties) {
                         const level = tree?.(row);
                         const chosen = row === selected;
                         return (
-                            <div key={row} id={`${idOf(label)}-${row}`} role="row" aria-rowindex={at + 2}
+                            <div key={slot(at)} id={`${idOf(label)}-${row}`} role="row" aria-rowindex={at + 2}
                                 aria-selected={chosen} aria-level={level && level.level + 1} aria-expanded={level?.open}
                                 class={`row${chosen ? " chosen" : ""}${properties.faint?.(row) ? " faint" : ""}`}
                                 style={{ gridTemplateColumns: template,
