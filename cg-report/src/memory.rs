@@ -147,7 +147,11 @@ mod tests {
         };
         let mut mem = Mem {
             missed_by: vec![by],
-            head: Head { command: "/home/x/prog secret".into(), desc: vec!["in /home/x".into(), format!("{INCLUDED} none of 3")], ..Head::default() },
+            head: Head {
+                command: "/home/x/prog secret".into(),
+                desc: vec!["in /home/x".into(), format!("{INCLUDED} none of 3")],
+                ..Head::default()
+            },
             objects: vec![object(Kind::Heap, "heap@a.c:3"), object(Kind::Section, "/home/x/lib.so")],
             sharing: vec![Shared { which: Which::False, lines: 1, uses: vec![used] }],
             ..Mem::default()

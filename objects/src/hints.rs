@@ -101,13 +101,7 @@ pub fn hints(
 
 /// The part of a stream that has nine in ten of the instruction's `misses`, the step from one access to the next there, and how many
 /// accesses follow one another at it.
-fn regular(
-    found: &streams::Stream,
-    line: u64,
-    executions: u64,
-    alone: bool,
-    misses: u64,
-) -> Option<(&Part, i64, u64)> {
+fn regular(found: &streams::Stream, line: u64, executions: u64, alone: bool, misses: u64) -> Option<(&Part, i64, u64)> {
     let part = found.folded.parts.iter().max_by_key(|part| part.misses)?;
     if part.misses.saturating_mul(10) < misses.saturating_mul(9) {
         return None;
