@@ -62,11 +62,24 @@ test("without a structure objects open into the bytes that are missed", async ()
     const { objects } = said("members");
     const object = objects.find(({ name, fields, members }) => members === null && fields.length > 5 && /^\w+$/.test(name) && objects.filter((other) => other.name === name).length === 1);
     await page.locator(OBJECTS).press("End");
-    for (let at = 0; await row(page, object.name).count() === 0 && at < 40; at++) { await page.locator(OBJECTS).press("PageUp"); }
-    const shown = await opened(page, object.name);
+    await settled(page);
+    for (let at = 0; await row(page, object.name).count() === 0 && at < 60; at++) {
+        await page.locator(OBJECTS).press("PageUp");
+        await settled(page);
+    }
+    // It may be the last row in sight: what it opens into is below.
+    await row(page, object.name).click();
+    for (const key of ["ArrowRight", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown"]) {
+        await page.keyboard.press(key);
+        await settled(page);
+    }
+    const all = await rows(page, "Data objects");
+    const shown = all.slice(all.findIndex(([name]) => name === object.name) + 1).filter(([, , kind]) => kind === "bytes" || kind === "variable");
+    const end = shown.findIndex(([, , kind]) => kind === "variable");
+    shown.splice(end < 0 ? shown.length : end);
     const fields = shown.filter(([name]) => name.startsWith("bytes "));
     assert.deepEqual(fields.map(([name]) => name), object.fields.slice(0, fields.length).map(({ offset }) => `bytes ${offset} to ${offset + 7}`));
-    assert.ok(fields.length > 1);
+    assert.ok(fields.length > 3);
     await page.close();
 });
 
