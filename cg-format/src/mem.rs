@@ -33,6 +33,16 @@ pub const VERSION: u32 = 1;
 /// The longest line that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
 
+/// How the description of a run begins that says what an inclusive last level would have taken out of first levels, and whether counts
+/// are exact in spite of it.
+pub const INCLUDED: &str = "Included:";
+
+/// What a line of the description of a run says of counts that are near, and not exact.
+#[must_use]
+pub fn near(description: &str) -> Option<&str> {
+    description.strip_prefix(INCLUDED).map(str::trim).filter(|text| text.ends_with("not exact"))
+}
+
 /// What stands for a name that is not known.
 pub const UNKNOWN: &str = "???";
 

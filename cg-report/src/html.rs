@@ -57,7 +57,7 @@ impl Page {
         match data {
             Data::Inside => {
                 out.write_all(b">")?;
-                self.data.write(out)?;
+                self.data.write_first(out)?;
             }
             Data::Below => out.write_all(b" data-below=\"data/\">")?,
             Data::Live(version) => {
@@ -70,7 +70,14 @@ impl Page {
         }
         out.write_all(b"</script>\n<script>")?;
         out.write_all(LOADER.as_bytes())?;
-        out.write_all(b"</script>\n</body>\n</html>\n")
+        out.write_all(b"</script>\n")?;
+        if *data == Data::Inside {
+            // The page is shown before the browser has read this, which is most of a large one.
+            out.write_all(b"<script type=\"application/octet-stream\" id=\"rest\">")?;
+            self.data.write_rest(out)?;
+            out.write_all(b"</script>\n")?;
+        }
+        out.write_all(b"</body>\n</html>\n")
     }
 
     /// How many bytes [`Page::write`] writes, at most and nearly.

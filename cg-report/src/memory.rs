@@ -1,5 +1,5 @@
-//! The data objects of a run (`mem.out`) in the report: what was missed at each, in which steps, how far apart accesses of a line are,
-//! and which lines threads share.
+//! The data objects of a run (`mem.out`) in the report: what was missed at each and at its members, in which steps, how far apart accesses
+//! of a line are (exactly, or between bounds), and which lines threads share.
 //!
 //! The page gets the file as it is, as a column of text, which it unpacks when it is looked at, and beside it what is worked out for
 //! `mem_annotate`, too: what streams call an object, and streams in words. Names are hostile: what stands in lines of its own has no
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use cg_cli::substitute::Substitution;
 use cg_cli::{input, source_text};
-use cg_format::mem::{Kind, Mem, Object, notation};
+use cg_format::mem::{INCLUDED, Kind, Mem, Object, notation};
 
 use crate::names::last;
 use crate::pack::Pack;
@@ -33,10 +33,6 @@ pub(crate) fn read(file: &OsStr, renamed: Option<&Substitution>, redact: bool) -
         let hint = why.hint(&name, "; this is the profile of the objects, which is a profile to make a report of");
         anyhow!("--mem: {name}: {why}{hint}")
     })?;
-    if mem.head.reuse.as_ref().is_some_and(|head| head.hits.is_some()) {
-        // The page would show bounds as distances.
-        (mem.head.reuse, mem.reuse) = (None, Vec::new());
-    }
     if let Some(renamed) = renamed {
         for file in files(&mut mem) {
             *file = String::from_utf8_lossy(&renamed.apply(file.as_bytes())?).into_owned();
@@ -66,7 +62,8 @@ fn files(mem: &mut Mem) -> impl Iterator<Item = &mut String> {
 fn forget_places(mem: &mut Mem) {
     let short = |file: &mut String| *file = String::from_utf8_lossy(last(file.as_bytes())).into_owned();
     mem.head.command.clear();
-    mem.head.desc.clear();
+    // (How exact counts are says nothing of places.)
+    mem.head.desc.retain(|line| line.starts_with(INCLUDED));
     mem.objects.iter_mut().filter(|object| object.kind != Kind::Stack).for_each(|object| short(&mut object.name));
     files(mem).for_each(short);
 }
@@ -150,7 +147,11 @@ mod tests {
         };
         let mut mem = Mem {
             missed_by: vec![by],
-            head: Head { command: "/home/x/prog secret".into(), desc: vec!["in /home/x".into()], ..Head::default() },
+            head: Head {
+                command: "/home/x/prog secret".into(),
+                desc: vec!["in /home/x".into(), format!("{INCLUDED} none of 3")],
+                ..Head::default()
+            },
             objects: vec![object(Kind::Heap, "heap@a.c:3"), object(Kind::Section, "/home/x/lib.so")],
             sharing: vec![Shared { which: Which::False, lines: 1, uses: vec![used] }],
             ..Mem::default()
@@ -160,6 +161,7 @@ mod tests {
         mem.write(&mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
         assert!(!text.contains("home") && !text.contains("secret") && text.contains("lib.so"), "{text}");
+        assert!(text.contains("none of 3"), "how exact counts are: {text}");
     }
 
     #[test]

@@ -105,6 +105,8 @@ pub(crate) struct Packed {
 pub(crate) struct Text {
     /// Compressed, each of some columns.
     packed: Vec<Vec<u8>>,
+    /// So many of them are what the page shows first.
+    first: usize,
     whole: OnceCell<String>,
 }
 
@@ -114,12 +116,24 @@ impl Text {
         self.packed.iter().map(|bytes| characters(bytes.len())).sum()
     }
 
-    /// Writes it.
+    /// Writes what the page shows first.
     ///
     /// # Errors
     /// Those of `out`.
-    pub(crate) fn write(&self, mut out: &mut dyn Write) -> io::Result<()> {
-        for bytes in &self.packed {
+    pub(crate) fn write_first(&self, out: &mut dyn Write) -> io::Result<()> {
+        Self::write(&self.packed[..self.first], out)
+    }
+
+    /// Writes what comes behind that.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub(crate) fn write_rest(&self, out: &mut dyn Write) -> io::Result<()> {
+        Self::write(&self.packed[self.first..], out)
+    }
+
+    fn write(packed: &[Vec<u8>], mut out: &mut dyn Write) -> io::Result<()> {
+        for bytes in packed {
             let mut encoder = EncoderWriter::new(&mut out, &STANDARD);
             encoder.write_all(bytes)?;
             encoder.finish()?;
@@ -136,15 +150,16 @@ impl Text {
         })
     }
 
-    fn push(&mut self, bytes: Vec<u8>) {
+    fn push(&mut self, bytes: Vec<u8>, first: bool) {
         self.packed.push(bytes);
+        self.first += usize::from(first);
     }
 }
 
 #[cfg(test)]
 impl From<&[u8]> for Text {
     fn from(bytes: &[u8]) -> Self {
-        Self { packed: vec![bytes.to_vec()], whole: OnceCell::new() }
+        Self { packed: vec![bytes.to_vec()], first: 1, whole: OnceCell::new() }
     }
 }
 
@@ -243,11 +258,11 @@ impl Pack {
         self.send(Piece { column, at: pieces, last: true, bytes: next })
     }
 
-    /// Waits until all is compressed, and puts it together.
+    /// Waits until all is compressed, and puts it together: columns that are wanted first, by their names, before all others.
     ///
     /// # Errors
     /// Those of the encoder, which writes to memory.
-    pub(crate) fn finish(self) -> io::Result<Packed> {
+    pub(crate) fn finish(self, at_first: impl Fn(&str) -> bool) -> io::Result<Packed> {
         let Self { mut columns, jobs, threads } = self;
         // This is what the threads end of.
         drop(jobs);
@@ -255,7 +270,8 @@ impl Pack {
         for thread in threads {
             done.extend(thread.join().unwrap_or_else(|_| Err(gone()))?);
         }
-        done.sort_unstable_by_key(|piece| (piece.column, piece.at));
+        let first: Vec<bool> = columns.iter().map(|column| at_first(&column.name)).collect();
+        done.sort_unstable_by_key(|piece| (!first[piece.column], piece.column, piece.at));
         let mut text = Text::default();
         let mut start = 0;
         let mut whole: Vec<u8> = Vec::new();
@@ -271,7 +287,7 @@ impl Pack {
                 let length = characters(whole.len());
                 (columns[column].start, columns[column].length) = (start, length);
                 start += length;
-                text.push(std::mem::take(&mut whole));
+                text.push(std::mem::take(&mut whole), first[column]);
             }
         }
         Ok(Packed { columns, text })
@@ -456,7 +472,16 @@ mod tests {
         // One ends with a piece, the other one within one.
         grown.next.push(8);
         [grown, whole, none].into_iter().for_each(|growing| pack.end(growing).unwrap());
-        let pack = pack.finish().unwrap();
+        let pack = pack.finish(|name| name == "whole" || name == "n3").unwrap();
+        let mut parts = [Vec::new(), Vec::new()];
+        pack.text.write_first(&mut parts[0]).unwrap();
+        pack.text.write_rest(&mut parts[1]).unwrap();
+        for column in pack.columns.iter().filter(|column| column.length > 0) {
+            let first = column.start + column.length <= parts[0].len();
+            assert_eq!(first, ["whole", "n3"].contains(&&*column.name), "{}", column.name);
+            assert!(first || column.start >= parts[0].len());
+        }
+        assert_eq!(parts.concat(), pack.text.whole().as_bytes());
         assert_eq!(unpack(&pack, "long"), long.iter().map(|value| i128::from(*value)).collect::<Vec<_>>());
         let expected: Vec<i128> = (0..2 * PIECE as i128).map(|at| at * at % 251).chain([8]).collect();
         assert_eq!(unpack(&pack, "grown"), expected);

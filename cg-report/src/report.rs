@@ -2,6 +2,7 @@
 
 use anyhow::{Context, bail};
 use cg_format::callgrind::{Names, ObjectId};
+use cg_format::mem;
 use cg_format::show::commas;
 use cg_model::UNKNOWN;
 
@@ -92,7 +93,8 @@ pub(crate) fn page(options: &Options, loaded: &mut Loaded) -> anyhow::Result<Pag
     let new = &sides[0];
     warnings.extend(changed(names, &objects));
     let title = title(options, new);
-    let packed = pack.finish().map_err(packing)?;
+    let number = show.get(sort).or(show.first()).copied().unwrap_or_default();
+    let packed = pack.finish(|name| is_seen_first(name, number)).map_err(packing)?;
     let head = Head {
         title: &title,
         names,
@@ -114,6 +116,14 @@ pub(crate) fn page(options: &Options, loaded: &mut Loaded) -> anyhow::Result<Pag
     };
     let head = head.json();
     Ok(Page { head, data: packed.text, table: table(names, new, primary), title })
+}
+
+/// Whether a column is part of what a page begins with, which shows functions and calls with their costs of one event, by its number.
+fn is_seen_first(name: &str, event: usize) -> bool {
+    let mut words = name.strip_prefix("b.").unwrap_or(name).split('.');
+    let kind = words.next().is_some_and(|word| ["names", "fn", "arc", "cy", "chain"].contains(&word));
+    let of = words.next_back().and_then(|word| word.parse::<usize>().ok());
+    kind && of.is_none_or(|of| of == event)
 }
 
 /// Formulas of the profile (`event: NAME = FORMULA`) and then those of options, and what is said of some that cannot be computed.
@@ -261,6 +271,11 @@ fn warnings(names: &Names, side: &Side, event: usize, incomplete: usize, texts: 
     };
     if total == 0 {
         warn("zero", format!("Nothing was counted: the total of {name} is 0."));
+    }
+    for (_, header, _) in &side.inputs {
+        for text in header.desc.iter().filter_map(|line| mem::near(str::from_utf8(line).ok()?)) {
+            warn("near", format!("Misses are \u{2248}: {text}."));
+        }
     }
     let rows = costs(&|_| true);
     if rows != i128::from(total) {

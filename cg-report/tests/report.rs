@@ -55,7 +55,7 @@ fn no_name_command_or_source_becomes_markup() {
     let head = element(&page, "head");
     assert!(head.contains("window.PWN"), "the names are there");
     assert!(!head.contains('<'));
-    let data = element(&page, "data");
+    let data = [element(&page, "data"), element(&page, "rest")].concat();
     assert!(data.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=\n".contains(&byte)));
     // Between the beginning and the data only our own markup remains.
     let before = &page[page.find("<noscript>").unwrap()..page.find("<script type=\"application/json\"").unwrap()];
@@ -481,6 +481,9 @@ fn data_objects_of_the_run_are_part_of_the_report() {
         "{\"version\":1,\"command\":\"p\",\"pid\":1,\"desc\":[],\"events\":[\"D1mr\"],\"totals\":[7],\"objects\":1}\n";
     fs::write(folder.path().join("cut"), cut).unwrap();
     assert!(refused("cut").contains("incomplete"));
+    assert!(!head.contains("\u{2248}") && !head.contains("\"near\""), "{head}");
+    let near = flat(&page(&[&path("members.cachegrind.xz"), &format!("--mem={}", path("members.mem.xz"))]));
+    assert!(near.contains("Misses are \u{2248}: I1 and D1 held"), "what an inclusive last level would have taken");
 }
 
 #[test]
@@ -611,7 +614,7 @@ fn a_served_report_is_that_of_the_file_in_pieces_and_for_its_owner_only() {
     assert!(html.contains("connect-src 'self'") && !html.contains("'unsafe"), "{}", &html[..600]);
     let file = page(&[&path("exact.cg")]);
     assert_eq!(element(&html, "head"), element(&file, "head"));
-    let data = element(&file, "data");
+    let data = [element(&file, "data"), element(&file, "rest")].concat();
     assert!(html.len() + data.len() - 100 < file.len() && html.contains("data-below=\"data/\"></script>"));
     assert_eq!(get(&format!("/{root}data/0-{}", data.len()), address).1, data);
     assert!(get(&format!("/{root}data/0-{}", data.len() + 1), address).0.starts_with("HTTP/1.1 404"));

@@ -8,6 +8,7 @@ mod impossible;
 use std::fmt;
 
 use cg_format::events::{self, Caches};
+use cg_format::mem::INCLUDED;
 use cg_format::show::commas;
 use cg_sim::beyond::{Clash, Inclusion};
 use cg_sim::distance::Sample;
@@ -290,7 +291,7 @@ impl Simulation {
         let included::Counts { left, held } = counts;
         let exact = if held == 0 { "so all counts are exact" } else { "which kept them: counts are near, not exact" };
         let [held, left] = [held, left].map(|n| commas(n.into()));
-        format!("{:<18}I1 and D1 held {held} of {left} lines that LL gave up, {exact}", "Included:").into_bytes()
+        format!("{INCLUDED:<18}I1 and D1 held {held} of {left} lines that LL gave up, {exact}").into_bytes()
     }
 
     /// Lines of detail for the start of the log.
@@ -438,6 +439,13 @@ pub fn summary(events: Events, total: &[i128]) -> String {
 mod tests {
     use super::*;
     use crate::options::{Request, parse, sources};
+
+    #[test]
+    fn whether_counts_are_near_is_read_from_what_is_written() {
+        let said = |held| Simulation::included(included::Counts { left: 7, held });
+        let near = |held| cg_format::mem::near(str::from_utf8(&said(held)).expect("text")).is_some();
+        assert_eq!([near(0), near(1)], [false, true]);
+    }
 
     fn options(words: &[&str]) -> Options {
         let mut words: Vec<std::ffi::OsString> = words.iter().map(Into::into).collect();

@@ -151,6 +151,17 @@ fn object(json: &mut Json, model: &Model, row: &Row, sources: &mut Sources<'_>) 
             Some(used) => json.integer(used.into()),
             None => json.null(),
         }
+        json.key("prefetch");
+        match stream.prefetch {
+            Some(ahead) => {
+                json.begin_object();
+                json.key("delta");
+                json.integer(ahead.delta.into());
+                json.name("type", ahead.kind().as_bytes());
+                json.end_object();
+            }
+            None => json.null(),
+        }
         json.key("parts");
         json.begin_array();
         for part in &stream.parts {

@@ -315,6 +315,9 @@ fn streams(out: &mut dyn Write, model: &Model, row: &Row, sources: &mut Sources<
         if let Some(hint) = notation::hint(stream, head.line) {
             writeln!(out, "{indent}  {hint}")?;
         }
+        if let Some(ahead) = stream.prefetch {
+            writeln!(out, "{indent}  worth a prefetch of what is {} bytes further on ({})", ahead.delta, ahead.kind())?;
+        }
     }
     Ok(())
 }

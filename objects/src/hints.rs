@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use cg_format::mem::notation;
-use cg_format::mem::streams::{Grid, Part};
+use cg_format::mem::streams::{Ahead, Grid, Part};
 use cg_sim::prefetch::Prefetch;
 use grind_session::ProcessReport;
 
@@ -35,25 +35,23 @@ const ASKED: usize = 4096;
 pub struct Hint {
     /// The instruction's link-time address.
     pub address: u64,
-    /// Bytes from what it accesses to what is to be loaded.
-    pub delta: i64,
-    /// The line is to be kept (`t0`): the last level has most of these lines when they are missed. Else it is used once (`nta`).
-    pub keep: bool,
+    /// What is to be loaded.
+    pub ahead: Ahead,
 }
 
-/// The hints for the program that a process runs, `prefetch` being there. `file_address` says the link-time address of an offset in its
-/// file.
+/// The hints for the program that a process runs, `prefetch` being there; the streams that they are of say so, too. `file_address` says
+/// the link-time address of an offset in its file.
 pub fn hints(
     report: &ProcessReport<'_>,
-    found: &Found,
+    found: &mut Found,
     prefetch: Prefetch,
     file_address: impl Fn(u64) -> Option<u64>,
 ) -> Vec<Hint> {
-    let Some(all) = &found.streams else { return Vec::new() };
+    let Some(all) = &mut found.streams else { return Vec::new() };
     let total: u64 = found.objects.iter().map(|(_, tally)| tally.misses[0] + tally.misses[2]).sum();
-    let mut by_site: BTreeMap<super::Site, Vec<&streams::Stream>> = BTreeMap::new();
-    for stream in &all.streams {
-        by_site.entry(stream.key.site).or_default().push(stream);
+    let mut by_site: BTreeMap<super::Site, Vec<usize>> = BTreeMap::new();
+    for (n, stream) in all.streams.iter().enumerate() {
+        by_site.entry(stream.key.site).or_default().push(n);
     }
     let executed = executions(report, found.executions.as_ref(), by_site.keys().copied());
     let own = |module: usize| report.modules.get(module).filter(|m| m.path.as_ref() == Some(&report.exe));
@@ -66,14 +64,17 @@ pub fn hints(
     code.sort_unstable();
     let mut hints = Vec::new();
     for (site, streams) in by_site {
-        let misses: u64 = streams.iter().map(|stream| stream.misses).sum();
+        let misses: u64 = streams.iter().map(|n| all.streams[*n].misses).sum();
         let Some(module) = own(site.module as usize).filter(|_| misses.saturating_mul(SHARE) >= total) else {
             continue;
         };
         let executions = executed.get(&site).copied().unwrap_or(0);
-        let walks =
-            streams.iter().filter_map(|stream| regular(stream, all.line, executions, streams.len() == 1, misses));
-        let Some((stream, part, step, run)) = walks.max_by_key(|(_, part, ..)| part.misses) else { continue };
+        let walks = streams.iter().filter_map(|n| {
+            let (part, step, run) = regular(&all.streams[*n], all.line, executions, streams.len() == 1, misses)?;
+            Some((*n, part, step, run))
+        });
+        let Some((n, part, step, run)) = walks.max_by_key(|(_, part, ..)| part.misses) else { continue };
+        let stream = &all.streams[n];
         let line = u32::try_from(all.line).unwrap_or(u32::MAX);
         let grid = Grid { line: all.line, size: stream.size };
         if prefetch.covers(line, site.addr, part.addresses(0, grid).take(ASKED)) {
@@ -89,7 +90,9 @@ pub fn hints(
             (delta.filter(|delta| i32::try_from(*delta).is_ok()), file_address(offset))
             && turns < run
         {
-            hints.push(Hint { address, delta, keep: !far });
+            let ahead = Ahead { delta, keep: !far };
+            hints.push(Hint { address, ahead });
+            all.streams[n].prefetch = Some(ahead);
         }
     }
     hints.sort_unstable();
@@ -98,13 +101,7 @@ pub fn hints(
 
 /// The part of a stream that has nine in ten of the instruction's `misses`, the step from one access to the next there, and how many
 /// accesses follow one another at it.
-fn regular(
-    found: &streams::Stream,
-    line: u64,
-    executions: u64,
-    alone: bool,
-    misses: u64,
-) -> Option<(&streams::Stream, &Part, i64, u64)> {
+fn regular(found: &streams::Stream, line: u64, executions: u64, alone: bool, misses: u64) -> Option<(&Part, i64, u64)> {
     let part = found.folded.parts.iter().max_by_key(|part| part.misses)?;
     if part.misses.saturating_mul(10) < misses.saturating_mul(9) {
         return None;
@@ -112,18 +109,14 @@ fn regular(
     if part.walk.is_none() {
         // Between two misses there must not be another access.
         let level = part.levels.iter().find(|level| level.step != 0 && level.count > 1)?;
-        return (part.misses.saturating_mul(10) >= executions.saturating_mul(9)).then_some((
-            found,
-            part,
-            level.step,
-            level.count,
-        ));
+        let none_between = part.misses.saturating_mul(10) >= executions.saturating_mul(9);
+        return none_between.then_some((part, level.step, level.count));
     }
     let base = found.place.start.cast_signed();
     let stream = nameless(found, line, executions);
     let relative = Part { start: part.start.wrapping_sub(base), ..part.clone() };
     let step = notation::step(&stream, &relative, alone)?;
-    Some((found, part, step, executions / part.times().max(1)))
+    Some((part, step, executions / part.times().max(1)))
 }
 
 /// How many instructions the turn of a loop has, as far as that is known: see the module's description.
@@ -143,8 +136,8 @@ fn turn(code: &[(usize, u64, u64, u64)], module: usize, addr: u64) -> u64 {
 /// # Errors
 /// When they cannot be written.
 pub fn write(hints: &[Hint], out: &mut dyn Write) -> io::Result<()> {
-    for Hint { address, delta, keep } in hints {
-        writeln!(out, "{address:#x},{delta},{}", if *keep { "t0" } else { "nta" })?;
+    for Hint { address, ahead } in hints {
+        writeln!(out, "{address:#x},{},{}", ahead.delta, ahead.kind())?;
     }
     Ok(())
 }
@@ -164,8 +157,8 @@ mod tests {
 
     #[test]
     fn rows_are_those_that_compilers_read() {
-        let hints =
-            [Hint { address: 0x1189, delta: 512, keep: true }, Hint { address: 0x1200, delta: -64, keep: false }];
+        let hints = [(0x1189, 512, true), (0x1200, -64, false)]
+            .map(|(address, delta, keep)| Hint { address, ahead: Ahead { delta, keep } });
         let mut text = Vec::new();
         write(&hints, &mut text).expect("it is written");
         assert_eq!(String::from_utf8(text).as_deref(), Ok("0x1189,512,t0\n0x1200,-64,nta\n"));

@@ -269,6 +269,7 @@ pub(super) fn nameless(found: &streams::Stream, line: u64, executions: u64) -> m
         parts: folded.parts.iter().map(relative).collect(),
         irregular: folded.irregular,
         distances: folded.distances.clone(),
+        prefetch: found.prefetch,
     }
 }
 

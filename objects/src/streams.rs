@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use grind_types::Tid;
 
-use cg_format::mem::streams::{Access, Grid};
+use cg_format::mem::streams::{Access, Ahead, Grid};
 use rustc_hash::FxHashMap;
 
 use super::Site;
@@ -80,6 +80,8 @@ pub struct Stream {
     pub last_level: u64,
     /// Its addresses.
     pub folded: Folded,
+    /// What is worth loading ahead: `None` until hints are made.
+    pub prefetch: Option<Ahead>,
 }
 
 /// All streams of a process.
@@ -181,6 +183,7 @@ impl Streams {
             misses,
             last_level,
             folded: fold.finish(),
+            prefetch: None,
         };
         let mut streams: Vec<Stream> = self.ended.into_iter().map(stream).collect();
         streams.sort_unstable_by_key(|s| s.key);

@@ -633,8 +633,16 @@ fn hints_are_of_regular_streams_that_nothing_covers() {
             let out = dir.path().join("hints.csv");
             let hints = format!("--prefetch-hints={}", out.display());
             let chosen = format!("--prefetcher={prefetcher}");
-            run_with(&["--D1=32768,8,64", "--streams=misses", &hints, &chosen], &[&program], dir.path());
+            let run = run_with(&["--D1=32768,8,64", "--streams=misses", &hints, &chosen], &[&program], dir.path());
             let text = std::fs::read_to_string(out).expect("hints");
+            // The streams have the same hints.
+            let mut said: Vec<String> =
+                text.lines().filter_map(|line| Some(line.split_once(',')?.1.to_owned())).collect();
+            let streams = run.processes.iter().flat_map(|(_, mem)| &mem.streams).filter_map(|stream| stream.prefetch);
+            let mut told: Vec<String> = streams.map(|ahead| format!("{},{}", ahead.delta, ahead.kind())).collect();
+            said.sort();
+            told.sort();
+            assert_eq!(told, said, "{prefetcher}");
             let row = |line: &str| {
                 let words: Vec<&str> = line.split(',').collect();
                 let at =

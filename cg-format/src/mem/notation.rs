@@ -198,6 +198,7 @@ mod tests {
             parts,
             irregular: 0,
             distances: Vec::new(),
+            prefetch: None,
         }
     }
 

@@ -83,6 +83,26 @@ pub struct Stream {
     /// How many of those came so far from the miss before: not at all, 1 byte, 2 and 3, 4 to 7, and so on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub distances: Vec<u64>,
+    /// What is worth loading ahead of the instruction, if hints were asked for and it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefetch: Option<Ahead>,
+}
+
+/// A hint for compilers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Ahead {
+    /// Bytes from what the instruction accesses to what is to be loaded.
+    pub delta: i64,
+    /// The line is to be kept (`t0`): the last level has most of these lines when they are missed. Else it is used once (`nta`).
+    pub keep: bool,
+}
+
+impl Ahead {
+    /// The kind of the hint, as compilers call it.
+    #[must_use]
+    pub fn kind(self) -> &'static str {
+        if self.keep { "t0" } else { "nta" }
+    }
 }
 
 /// A place, or a walk, or one of them again and again.

@@ -1,7 +1,7 @@
 //! Files of data objects: what is written is read, and whatever else is read is an error.
 
 use super::sharing::{SharedUse, SourceLine, Which};
-use super::streams::{Access, Level, Part, Walk};
+use super::streams::{Access, Ahead, Level, Part, Walk};
 use super::*;
 
 fn object(kind: Kind, name: &str, line: u64, counts: [u64; 2]) -> Object {
@@ -51,6 +51,7 @@ fn mem() -> Mem {
         parts: vec![part],
         irregular: 0,
         distances: vec![],
+        prefetch: (line > 0).then_some(Ahead { delta: -64, keep: true }),
     };
     let streams = vec![stream(3, 0, part.clone()), stream(0, 6, Part { misses: 3, walk, ..part })];
     let row = |line, first, bins: &[u64]| Reuse {

@@ -4,7 +4,7 @@ import { effect } from "@preact/signals";
 import { render } from "preact";
 import { SCHEMA, type Head } from "./data/head.ts";
 import { Model } from "./data/model.ts";
-import { ENDED, Pack, served } from "./data/pack.ts";
+import { ENDED, inside, Pack, served } from "./data/pack.ts";
 import { note, open, short, theme } from "./state/store.ts";
 import { follow } from "./state/live.ts";
 import { colouring } from "./ui/colours.ts";
@@ -46,6 +46,12 @@ function sayAlive() {
     }, 60_000);
 }
 
+/** When the browser has read all of the page. */
+function read(): Promise<void> {
+    if (document.readyState !== "loading") { return Promise.resolve(); }
+    return new Promise((done) => { document.addEventListener("DOMContentLoaded", () => done(), { once: true }); });
+}
+
 async function start() {
     dress();
     document.documentElement.dataset.started = "yes";
@@ -65,7 +71,8 @@ async function start() {
     const head = JSON.parse(text("head")) as Head;
     if (head.schema !== SCHEMA) { throw new Error(`it has version ${head.schema}, not ${SCHEMA}`); }
     const { below, live } = document.getElementById("data")?.dataset ?? {};
-    const pack = new Pack(head, below ? served(below) : text("data"));
+    const whole = read();
+    const pack = new Pack(head, below ? served(below) : inside(text("data"), async () => { await whole; return text("rest"); }));
     if (live) { follow(Number(live)); } else if (below) { sayAlive(); }
     const report = await Model.open(pack);
     await open(report);
@@ -76,7 +83,7 @@ async function start() {
     if (place) { render(<Shell />, place); }
     document.documentElement.dataset.ready = "yes";
     // Not before everything is painted that is seen first.
-    setTimeout(() => pack.putAway(() => text("data")), 1000);
+    if (!below) { void whole.then(() => setTimeout(() => pack.putAway(() => [text("data"), text("rest")]), 1000)); }
 }
 
 start().catch((error) => {

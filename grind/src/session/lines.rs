@@ -100,7 +100,8 @@ impl Runner<'_> {
     /// The process has ended: its profile, or the last part of it, and a summary.
     pub(super) fn end_lines(&mut self, report: &ProcessReport<'_>) {
         let pid = report.pid;
-        let found = self.findings.take(pid);
+        let mut found = self.findings.take(pid);
+        let hints = self.hints(report, &mut found);
         let Profiles { all, named } = self.profiles_of_lines(report, &found);
         let asked = self.options.objects || found.distances.is_some() || found.sharing.is_some();
         let mut objects = asked.then(|| self.objects(report, &found));
@@ -168,7 +169,9 @@ impl Runner<'_> {
         self.tell_allocators(pid);
         if let Some(objects) = objects {
             self.save_objects(pid, &objects);
-            self.save_hints(report, &found);
+            if let Some(hints) = hints {
+                self.save_hints(pid, &hints);
+            }
         }
         if self.tree.is_none() {
             self.take_name(pid, path);

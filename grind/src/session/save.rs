@@ -16,7 +16,7 @@ use grind_analysis::callgrind::summary;
 use grind_analysis::dump;
 use grind_analysis::simulator::Found;
 use grind_names::mapped;
-use grind_objects::hints;
+use grind_objects::hints::{self, Hint};
 use grind_session::{Notice, ProcessReport, Session as _};
 use grind_types::Pid;
 
@@ -215,18 +215,23 @@ impl Runner<'_> {
         }
     }
 
-    /// Writes the hints for compilers, if they are asked for.
-    pub(super) fn save_hints(&mut self, report: &ProcessReport<'_>, found: &Found) {
-        let Some(template) = &self.options.prefetch_hints else { return };
-        let path = template.expand(report.pid.0, &mut self.sequence);
+    /// The hints for compilers, if they are asked for. What they are of says so from then on.
+    pub(super) fn hints(&self, report: &ProcessReport<'_>, found: &mut Found) -> Option<Vec<Hint>> {
+        self.options.prefetch_hints.as_ref()?;
         let prefetch = self.options.levels.prefetch;
         let program = report.modules.iter().find(|m| m.path.as_ref() == Some(&report.exe));
         let names = self.options.names();
         let object = program.and_then(|m| Some(mapped::object(m.path.as_ref()?, m.file.as_ref()?, &names)));
         let address = |offset| object.as_ref().and_then(|object| object.svma_of_offset(offset)).map(|at| at.0);
-        let hints = hints::hints(report, &found.objects, prefetch, address);
-        let saved = save_text(&path, "hints", &self.spare, |out| hints::write(&hints, out));
-        let _ = self.tell_saved(report.pid, &path, saved);
+        Some(hints::hints(report, &mut found.objects, prefetch, address))
+    }
+
+    /// Writes them.
+    pub(super) fn save_hints(&mut self, pid: Pid, hints: &[Hint]) {
+        let Some(template) = &self.options.prefetch_hints else { return };
+        let path = template.expand(pid.0, &mut self.sequence);
+        let saved = save_text(&path, "hints", &self.spare, |out| hints::write(hints, out));
+        let _ = self.tell_saved(pid, &path, saved);
     }
 
     /// Writes the data objects as the run's tool has profiles.

@@ -4,8 +4,8 @@ import { signal } from "@preact/signals";
 import { bytesOf, decode, inflate, type Column, type ColumnInfo } from "./columns.ts";
 import type { Head } from "./head.ts";
 
-/** The text of all columns, or how some of it is fetched. */
-export type Data = string | ((start: number, length: number) => Promise<string>);
+/** How text of columns is got. */
+export type Data = (start: number, length: number) => Promise<string>;
 
 /** What is said when nobody serves the page any more. */
 export const ENDED = "cg_report has ended: what was not looked at yet cannot be shown.";
@@ -20,6 +20,14 @@ export function served(below: string): Data {
             .catch(() => { throw new Ended(); });
         if (!answer.ok) { throw new Error(`the server says ${answer.status}`); }
         return answer.text();
+    };
+}
+
+/** Columns of the page itself: those that are seen first, and the others, which the browser reads meanwhile. */
+export function inside(first: string, rest: () => Promise<string>): Data {
+    return async (start, length) => {
+        const end = start + length;
+        return end <= first.length ? first.slice(start, end) : (await rest()).slice(start - first.length, end - first.length);
     };
 }
 
@@ -40,16 +48,16 @@ export class Pack {
 
     /**
      * Takes the text of the columns out of the memory that scripts have, where most of it would lie without being looked at again:
-     * columns come from a blob from then on, or `again` from where it was where the browser has no room for one.
+     * columns come from a blob from then on, or from where they were where the browser has no room for one.
      */
-    putAway(again: () => string) {
-        if (typeof this.data !== "string") { return; }
-        const blob = new Blob([this.data]);
+    putAway(texts: () => [string, string]) {
+        const blob = new Blob(texts());
         this.data = async (start, length) => {
             try {
                 return await blob.slice(start, start + length).text();
             } catch {
-                return again().slice(start, start + length);
+                const [first, rest] = texts();
+                return inside(first, async () => rest)(start, length);
             }
         };
     }
@@ -112,8 +120,8 @@ export class Pack {
         if (!this.has(name)) { throw new Error("not in this report"); }
         const info: ColumnInfo = this.head.columns[name];
         const [start, length] = info;
-        // Never before who asked has gone on, since it may be in the middle of computing something.
-        const text = typeof this.data === "string" ? this.data.slice(start, start + length) : length > 0 ? await this.data(start, length) : "";
+        // (Never before who asked has gone on, since it may be in the middle of computing something.)
+        const text = length > 0 ? await this.data(start, length) : "";
         const bytes = await (length === 0 ? new Uint8Array(0) : inflate(bytesOf(text)));
         if (name.startsWith("names.") || name.startsWith("src.") || name.startsWith("text.")) {
             this.texts.set(name, new TextDecoder().decode(bytes));

@@ -52,11 +52,11 @@ function makeDown(side: Side, event: Event, total: number): Flow | undefined {
     const from = side.now("arc.from");
     const to = side.now("arc.to");
     const roots = rootCosts(side, { incl, seen, cycles, numbers, arc });
-    const handed = [...roots.values()].reduce((sum, cost) => sum + cost, 0);
+    const handed = roots.reduce((sum, cost) => sum + cost, 0);
     return {
         neighbours(f, each) {
             if (f === TOP) {
-                roots.forEach((cost, root) => each(root, cost));
+                for (let f = 0; f < roots.length; f++) { if (roots[f] > 0) { each(f, roots[f]); } }
                 return;
             }
             for (let k = from[f]; k < from[f + 1]; k++) { if (arc[k] > 0) { each(to[k], arc[k]); } }
@@ -84,7 +84,7 @@ function makeUp(side: Side, event: Event): Flow | undefined {
         neighbours(f, each) {
             for (let k = from[f]; k < from[f + 1]; k++) { if (arc[order[k]] > 0) { each(caller[order[k]], arc[order[k]]); } }
         },
-        own: (f) => roots.get(f) ?? 0,
+        own: (f) => f === TOP ? 0 : roots[f],
         whole: (f) => incl[f],
         given: () => Infinity,
     };
@@ -98,12 +98,12 @@ interface Known {
     arc: Numbers;
 }
 
-/** What functions cost that nobody called, as far as the profile knows. Of a cycle it is the most expensive member's. */
-function rootCosts(side: Side, { incl, seen, cycles, numbers, arc }: Known): Map<number, number> {
-    const roots = new Map<number, number>();
+/** What each function costs that nobody called, as far as the profile knows. Of a cycle it is the most expensive member's. */
+function rootCosts(side: Side, { incl, seen, cycles, numbers, arc }: Known): Float64Array {
+    const roots = new Float64Array(incl.length);
     const cycle = side.now("fn.cycle");
     for (let f = 0; f < incl.length; f++) {
-        if (cycle[f] === 0 && incl[f] > seen[f]) { roots.set(f, incl[f] - seen[f]); }
+        if (cycle[f] === 0 && incl[f] > seen[f]) { roots[f] = incl[f] - seen[f]; }
     }
     if (numbers.length === 0) { return roots; }
     const rest = new Map<number, number>();
@@ -121,7 +121,7 @@ function rootCosts(side: Side, { incl, seen, cycles, numbers, arc }: Known): Map
     }
     heads.forEach((head, number) => {
         const cost = rest.get(number) ?? 0;
-        if (cost > 0) { roots.set(head, cost); }
+        if (cost > 0) { roots[head] = cost; }
     });
     return roots;
 }

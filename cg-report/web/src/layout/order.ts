@@ -13,6 +13,44 @@ const UPPER = new Uint32Array(new Float64Array([1]).buffer)[1] === 0 ? 0 : 1;
 /** The rows by their numbers `value[row]`; those of equal numbers stay in the order in which they are, whatever the direction. */
 export function ordered(rows: Uint32Array, value: ArrayLike<number>, down: boolean): Uint32Array {
     const count = rows.length;
+    const keys = value instanceof Uint32Array || value instanceof Uint16Array || value instanceof Uint8Array ? [small(rows, value, down)] : bits(rows, value, down);
+    let from = new Uint32Array(count);
+    for (let at = 0; at < count; at++) { from[at] = at; }
+    let to = new Uint32Array(count);
+    const starts = new Uint32Array(DIGIT);
+    for (const key of keys) {
+        for (const shift of [0, 16]) {
+            starts.fill(0);
+            for (let at = 0; at < count; at++) { starts[(key[at] >>> shift) & 0xffff] += 1; }
+            if (count > 0 && starts[(key[0] >>> shift) & 0xffff] === count) { continue; }
+            let next = 0;
+            for (let digit = 0; digit < DIGIT; digit++) {
+                const here = starts[digit];
+                starts[digit] = next;
+                next += here;
+            }
+            for (let at = 0; at < count; at++) {
+                const one = from[at];
+                to[starts[(key[one] >>> shift) & 0xffff]++] = one;
+            }
+            [from, to] = [to, from];
+        }
+    }
+    for (let at = 0; at < count; at++) { to[at] = rows[from[at]]; }
+    return to;
+}
+
+/** What counts are ordered by: they have no signs, and half the bits of other numbers. */
+function small(rows: Uint32Array, value: Uint32Array | Uint16Array | Uint8Array, down: boolean): Uint32Array {
+    const turned = down ? 0xffffffff : 0;
+    const key = new Uint32Array(rows.length);
+    for (let at = 0; at < key.length; at++) { key[at] = value[rows[at]] ^ turned; }
+    return key;
+}
+
+/** What any numbers are ordered by: their bits, the lower half first. */
+function bits(rows: Uint32Array, value: ArrayLike<number>, down: boolean): [Uint32Array, Uint32Array] {
+    const count = rows.length;
     const numbers = new Float64Array(count);
     // Adding 0 makes 0 of −0, which has other bits. What is no number, as a ratio to 0, is below all.
     for (let at = 0; at < count; at++) {
@@ -20,38 +58,17 @@ export function ordered(rows: Uint32Array, value: ArrayLike<number>, down: boole
         numbers[at] = Number.isNaN(number) ? -Infinity : number;
     }
     const halves = new Uint32Array(numbers.buffer);
-    const keys = [new Uint32Array(count), new Uint32Array(count)];
+    const [low, high] = [new Uint32Array(count), new Uint32Array(count)];
     for (let at = 0; at < count; at++) {
         const upper = halves[2 * at + UPPER];
         const lower = halves[2 * at + 1 - UPPER];
         // Bits of numbers ascend with them but for the sign, and descend below 0.
         const below = upper >>> 31 === 1;
         const turned = below !== down ? 0xffffffff : 0;
-        keys[0][at] = lower ^ turned;
-        keys[1][at] = upper ^ turned ^ (below ? 0 : 0x80000000);
+        low[at] = lower ^ turned;
+        high[at] = upper ^ turned ^ (below ? 0 : 0x80000000);
     }
-    let from = Uint32Array.from({ length: count }, (_, at) => at);
-    let to = new Uint32Array(count);
-    const starts = new Uint32Array(DIGIT);
-    for (let pass = 0; pass < 4; pass++) {
-        const key = keys[pass >> 1];
-        const shift = (pass & 1) * 16;
-        starts.fill(0);
-        for (let at = 0; at < count; at++) { starts[(key[at] >>> shift) & 0xffff] += 1; }
-        if (count > 0 && starts[(key[0] >>> shift) & 0xffff] === count) { continue; }
-        let next = 0;
-        for (let digit = 0; digit < DIGIT; digit++) {
-            const here = starts[digit];
-            starts[digit] = next;
-            next += here;
-        }
-        for (let at = 0; at < count; at++) {
-            const one = from[at];
-            to[starts[(key[one] >>> shift) & 0xffff]++] = one;
-        }
-        [from, to] = [to, from];
-    }
-    return from.map((at) => rows[at]);
+    return [low, high];
 }
 
 /** For each text its place among all of them in the order of texts; equal ones have the same. */

@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import type { Numbers } from "../data/columns.ts";
-import type { Model } from "../data/model.ts";
+import type { Lines, Model } from "../data/model.ts";
 import { startWorker } from "../work.ts";
 import type { Query } from "./query.ts";
 
@@ -15,20 +15,31 @@ interface Costs {
 
 export const searchFault = signal("");
 
+/** Leaves what has a word in its line. */
+export function narrow(mask: Uint8Array, { text, start }: Lines, word: string) {
+    if (word === "") { return; }
+    let line = 0;
+    for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, start[line])) {
+        const passed = line;
+        while (start[line + 1] <= at) { line += 1; }
+        mask.fill(0, passed, line);
+        // One place in a line is enough.
+        line += 1;
+        if (line >= mask.length) { return; }
+    }
+    mask.fill(0, line);
+}
+
 /** For each function 1 if the search finds it; null while that is not known. */
 export function matching(model: Model, query: Query, costs: Costs): Uint8Array | null {
-    const names = model.lowered();
     const mask = new Uint8Array(model.functions).fill(1);
     const files = query.file.map((part) => model.files.map((file) => file.toLowerCase().includes(part)));
     const objects = query.object.map((part) => model.objects.map((object) => object.toLowerCase().includes(part)));
     const fileOf = model.fileOf;
     const objectOf = model.objectOf;
-    for (const word of query.words) {
-        for (let f = 0; f < mask.length; f++) {
-            if (mask[f] && !names[f].includes(word)) { mask[f] = 0; }
-        }
-    }
-    for (let f = 0; f < mask.length; f++) {
+    for (const word of query.words) { narrow(mask, model.lowered(), word); }
+    const wanted = files.length + objects.length + query.space.length > 0;
+    for (let f = 0; wanted && f < mask.length; f++) {
         if (!mask[f]) { continue; }
         for (const list of files) { if (!list[fileOf[f]]) { mask[f] = 0; } }
         for (const list of objects) { if (!list[objectOf[f]]) { mask[f] = 0; } }

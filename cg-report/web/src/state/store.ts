@@ -7,6 +7,7 @@ import { partsAtFirst } from "../data/partnames.ts";
 import { needed, partsOf } from "../data/parts.ts";
 import { costs, isRatio, measureOf, measuresOf, nameable, totalOf, type Event, type Measure, type Ratio } from "./events.ts";
 import { parse } from "./formula.ts";
+import * as memory from "./memory.ts";
 import { isEmpty, parseQuery } from "./query.ts";
 import { matching } from "./search.ts";
 import * as url from "./url.ts";
@@ -327,6 +328,7 @@ function shown(): url.Shown {
         part: partText(),
         num: numbering.value === "percent" ? "" : numbering.value,
         own: [...(contextsApart.value ? ["contexts"] : []), ...(inlinedApart.value ? ["inlined"] : [])].join(),
+        mem: memory.told(),
     };
 }
 
@@ -352,6 +354,7 @@ function restore(hash: string) {
         inlinedApart.value = wanted.own.split(",").includes("inlined");
         contextsApart.value = wanted.own.split(",").includes("contexts") && knowsContexts.value;
         secondName.value = wanted.e2;
+        memory.restore(wanted.mem);
         panes.value = wanted.p;
         query.value = wanted.q;
         comparison.value = wanted.cmp === "new" || wanted.cmp === "base" ? wanted.cmp : "delta";
@@ -409,6 +412,26 @@ export async function reopen(report: Model) {
     });
 }
 
+/** Writes the hash once what it says has been painted: that takes as long as a search, and nobody looks at it meanwhile. */
+const written = {
+    next: undefined as string | undefined,
+    later(hash: string) {
+        const waits = this.next !== undefined;
+        this.next = hash;
+        if (waits) { return; }
+        // (Nothing is painted of a page that is not looked at.)
+        const done = () => setTimeout(() => this.now(), 0);
+        if (document.visibilityState === "visible") { requestAnimationFrame(done); } else { done(); }
+    },
+    now() {
+        if (this.next !== undefined) { history.replaceState(null, "", this.next); }
+        this.next = undefined;
+    },
+    cancel() {
+        this.next = undefined;
+    },
+};
+
 /** Opens a report and keeps state and URL together from then on. */
 export async function open(report: Model) {
     await prepared(report);
@@ -421,16 +444,19 @@ export async function open(report: Model) {
     effect(() => {
         const state = shown();
         const hash = url.encode(state);
+        if (hash === location.hash) { written.cancel(); }
         if (hash === location.hash || (location.hash === "" && hash === url.encode(url.NOTHING))) { return; }
         // Going somewhere is a step back leads over; looking at it differently is not.
         if (state.f !== last) {
+            written.cancel();
             history.pushState(null, "", hash);
         } else {
-            history.replaceState(null, "", hash);
+            written.later(hash);
         }
         last = state.f;
     });
     addEventListener("popstate", () => {
+        written.cancel();
         restore(location.hash);
         last = shown().f;
     });

@@ -27,10 +27,12 @@ export interface Shown {
     num: string;
     /** What are functions of their own: those of each of their `contexts`, `inlined` ones, both, or nothing. */
     own: string;
+    /** What of the data objects is shown. */
+    mem: string;
 }
 
 export const NOTHING: Shown = { f: "", s: "", n: "", e: "", e2: "", p: ["overview", "flame"], q: "", cmp: "", path: [], x: [],
-    file: "", why: "", part: "", num: "", own: "" };
+    file: "", why: "", part: "", num: "", own: "", mem: "" };
 
 export function encode(shown: Shown): string {
     const out: string[] = ["v=1"];
@@ -51,6 +53,7 @@ export function encode(shown: Shown): string {
     put("part", shown.part);
     put("num", shown.num);
     put("own", shown.own);
+    put("mem", shown.mem);
     shown.x.forEach((formula) => put("x", formula));
     return `#${out.join("&")}`;
 }
@@ -79,6 +82,7 @@ export function decode(hash: string): Shown {
             case "why": shown.why = value; break;
             case "part": shown.part = value; break;
             case "own": shown.own = value; break;
+            case "mem": shown.mem = value; break;
             case "num": shown.num = value; break;
             case "x": shown.x.push(value); break;
             case "path": shown.path = value.split(".").filter((id) => /^[0-9a-f]{16}$/.test(id)); break;

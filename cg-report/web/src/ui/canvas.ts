@@ -48,10 +48,20 @@ function widthOf(paint: CanvasRenderingContext2D, text: string): number {
     return width;
 }
 
+/** Less room than for this many pixels says nothing. */
+const LEAST = 16;
+/** No letter is narrower on the average. */
+const NARROW = 2;
+
+/** Whether there is room for all of a text. Most cells of a large picture are too narrow for any, and measuring takes longest. */
+export function fits(paint: CanvasRenderingContext2D, text: string, room: number): boolean {
+    return room >= LEAST && text.length * NARROW <= room && widthOf(paint, text) <= room;
+}
+
 /** As much of a text as there is room for; nothing if that would say nothing. */
 export function fitted(paint: CanvasRenderingContext2D, text: string, room: number): string {
     const whole = text.length > 400 ? text.slice(0, 400) : text;
-    if (room < 16) { return ""; }
+    if (room < LEAST) { return ""; }
     if (widthOf(paint, whole) <= room) { return whole; }
     const letters = Math.floor((whole.length * (room - 10)) / widthOf(paint, whole));
     return letters < 2 ? "" : `${whole.slice(0, letters)}\u2026`;

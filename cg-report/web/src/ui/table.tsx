@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { csv, save } from "./save.ts";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
 export interface TableColumn {
     id: string;
@@ -19,6 +19,8 @@ export interface TableColumn {
     bar?: (row: number) => number;
     /** What the cell says in full. */
     full?: (row: number) => string;
+    /** A second number of the cell, which has a column of its own where rows are saved. */
+    beside?: { title: string; full: (row: number) => string };
 }
 
 interface Properties {
@@ -66,7 +68,8 @@ export function Table(properties: Properties) {
     const offset = top * factor;
     const first = Math.max(0, Math.floor(offset / HEIGHT) - 4);
     const last = Math.min(rows.length, Math.ceil((offset + room) / HEIGHT) + 4);
-    const place = selected === undefined ? -1 : indexOf(rows, selected);
+    const turn = useRef({ first: 0, shift: 0 });
+    const place = useMemo(() => (selected === undefined ? -1 : indexOf(rows, selected)), [rows, selected]);
     const reach = (at: number) => {
         const element = body.current;
         if (!element || at < 0) { return; }
@@ -100,6 +103,12 @@ export function Table(properties: Properties) {
         }
     }
 
+    // Rows that come into sight take the places of those that went out of it. After a leap all of them stay where they are in the
+    // document, with other texts: making elements takes longer than changing them.
+    const slots = Math.ceil(room / HEIGHT) + 10;
+    if (Math.abs(first - turn.current.first) > slots / 2) { turn.current.shift += first - turn.current.first; }
+    turn.current.first = first;
+    const slot = (at: number) => (((at - turn.current.shift) % slots) + slots) % slots;
     const shown = [];
     for (let at = first; at < last; at++) { shown.push(at); }
     return (
@@ -131,7 +140,7 @@ export function Table(properties: Properties) {
                         const level = tree?.(row);
                         const chosen = row === selected;
                         return (
-                            <div key={row} id={`${idOf(label)}-${row}`} role="row" aria-rowindex={at + 2}
+                            <div key={slot(at)} id={`${idOf(label)}-${row}`} role="row" aria-rowindex={at + 2}
                                 aria-selected={chosen} aria-level={level && level.level + 1} aria-expanded={level?.open}
                                 class={`row${chosen ? " chosen" : ""}${properties.faint?.(row) ? " faint" : ""}`}
                                 style={{ gridTemplateColumns: template,
@@ -182,6 +191,7 @@ export function Table(properties: Properties) {
 
 /** What rows say in full, as text or as numbers; of a tree how deep each stands, too. */
 export function toldOf(rows: ArrayLike<number>, columns: readonly TableColumn[], tree?: Properties["tree"]): { head: string[]; lines: (string | number)[][] } {
+    const saved = columns.flatMap((column): TableColumn[] => (column.beside ? [column, { ...column, ...column.beside }] : [column]));
     const value = ({ text, cell, full }: TableColumn, row: number): string | number => {
         const shown = cell(row);
         const short = typeof shown === "string" ? shown : "";
@@ -191,8 +201,8 @@ export function toldOf(rows: ArrayLike<number>, columns: readonly TableColumn[],
         return digits ? Number(digits[0].replace("\u2212", "-").replaceAll(",", "")) : short;
     };
     return {
-        head: [...(tree ? ["level"] : []), ...columns.map(({ id, title }) => title || id)],
-        lines: Array.from(rows, (row) => [...(tree ? [tree(row).level] : []), ...columns.map((column) => value(column, row))]),
+        head: [...(tree ? ["level"] : []), ...saved.map(({ id, title }) => title || id)],
+        lines: Array.from(rows, (row) => [...(tree ? [tree(row).level] : []), ...saved.map((column) => value(column, row))]),
     };
 }
 

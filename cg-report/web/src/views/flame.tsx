@@ -7,7 +7,7 @@ import { nodeAt, pathTo, TOP, type Tree } from "../layout/expand.ts";
 import { costs, isRatio, parts } from "../state/events.ts";
 import { keyOf, treeOf, ways, wholes } from "../state/paths.ts";
 import { active, activate, baseTotal, comparison, event, found, isDiff, model, numbering, path, second, select, selected, shareOf, short, total, shownTotal, WHOLE } from "../state/store.ts";
-import { FONT, fitted, hatch, prepare, useSize } from "../ui/canvas.ts";
+import { FONT, fits, fitted, hatch, prepare, useSize } from "../ui/canvas.ts";
 import { colouring, colourOf, deltaColour, heatColour, isDark, styleColour, type Colouring } from "../ui/colours.ts";
 import { exporters, save, savePng } from "../ui/exports.ts";
 import { openMenu } from "../ui/menu.tsx";
@@ -146,7 +146,7 @@ function Chart({ tree, root, flip, label, onZoom, offset }: { tree: Tree; root: 
             const text = `${name}  ${tree.exact[cell.node] ? "" : "\u2248\u2009"}${percent(share, 1)} %`;
             paint.fillStyle = ink;
             const room = right - left - 9;
-            const fit = fitted(paint, paint.measureText(text).width <= room ? text : name, room);
+            const fit = fitted(paint, fits(paint, text, room) ? text : name, room);
             if (fit) { paint.fillText(fit, left + 4, y + ROW / 2); }
             paint.globalAlpha = 1;
             if (cell.node === current || (f >= 0 && f === selected.value)) {

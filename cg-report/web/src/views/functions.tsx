@@ -23,6 +23,23 @@ function difference(now: Numbers | undefined, before: Numbers | undefined): Floa
     return now && before ? Float64Array.from(now, (value, f) => value - before[f]) : undefined;
 }
 
+/** The rows that a mask leaves. */
+function kept(rows: Uint32Array, mask: Uint8Array): Uint32Array {
+    const out = new Uint32Array(rows.length);
+    let count = 0;
+    for (let at = 0; at < rows.length; at++) {
+        out[count] = rows[at];
+        count += mask[rows[at]];
+    }
+    return out.slice(0, count);
+}
+
+function sumOf(rows: Uint32Array, values: Numbers): number {
+    let sum = 0;
+    for (let at = 0; at < rows.length; at++) { sum += values[rows[at]]; }
+    return sum;
+}
+
 export function Functions({ wide }: { wide: boolean }) {
     const report = model();
     const side = report.side;
@@ -50,21 +67,23 @@ export function Functions({ wide }: { wide: boolean }) {
     const deltaSelf = useMemo(() => (diff ? difference(own, baseSelf) : undefined), [diff, own, baseSelf]);
 
     const listed = useMemo(() => {
-        const rows: number[] = [];
         if (!incl) { return new Uint32Array(0); }
+        const rows = new Uint32Array(report.functions);
+        let count = 0;
+        const wanted = diff ? onlyChanged.value : "all";
+        const { byName, functions } = report;
         const old = base?.now("fn.flags");
         const oldCalls = base?.now("fn.calls");
         // Where a column has equal values, functions are in the order of their names.
-        for (let at = 0; at < report.functions; at++) {
-            const f = report.byName[at];
+        for (let at = 0; at < functions; at++) {
+            const f = byName[at];
             const here = flags[f] !== 0 || calls[f] > 0 || incl[f] !== 0;
             const there = old !== undefined && (old[f] !== 0 || (oldCalls?.[f] ?? 0) > 0);
-            const wanted = onlyChanged.value;
-            const kept = wanted === "all" || !diff ? true : wanted === "new" ? here && !there : wanted === "gone"
+            const kept = wanted === "all" ? true : wanted === "new" ? here && !there : wanted === "gone"
                 ? !here && there : (deltaIncl?.[f] ?? 0) !== 0 || (deltaSelf?.[f] ?? 0) !== 0;
-            if ((here || there) && kept) { rows.push(f); }
+            if ((here || there) && kept) { rows[count++] = f; }
         }
-        return Uint32Array.from(rows);
+        return rows.slice(0, count);
     }, [incl, flags, onlyChanged.value, diff, deltaIncl, deltaSelf]);
 
     const placeOf = (values: Numbers, texts: readonly string[]) => {
@@ -84,12 +103,13 @@ export function Functions({ wide }: { wide: boolean }) {
     const all = useMemo(() => (sort.id === "name" ? (sort.down ? listed.slice().reverse() : listed) : key ? ordered(listed, key, sort.down) : listed),
         [listed, sort.id, sort.down, key]);
     const mask = found.value;
-    const rows = useMemo(() => (mask ? all.filter((f) => mask[f] === 1) : all), [all, mask]);
-    if (!incl || !own) { return <Loading />; }
+    const rows = useMemo(() => (mask ? kept(all, mask) : all), [all, mask]);
+    const shownSelf = comparison.value === "base" && baseSelf ? baseSelf : own;
+    const sum = useMemo(() => (shownSelf ? sumOf(rows, shownSelf) : 0), [rows, shownSelf]);
+    if (!incl || !own || !shownSelf) { return <Loading />; }
 
     const whole = total.value;
     const shownIncl = comparison.value === "base" && baseIncl ? baseIncl : incl;
-    const shownSelf = comparison.value === "base" && baseSelf ? baseSelf : own;
     const of = comparison.value === "base" && base ? baseTotal.value : whole;
     const full = (kind: string, values: Numbers) => (f: number) => {
         const column = costs(side, kind, event.value);
@@ -152,7 +172,6 @@ export function Functions({ wide }: { wide: boolean }) {
         columns.push({ id: "object", title: "Object", width: 150, text: true, cell: (f) => last(report.object(f)), full: (f) => report.object(f) });
         columns.push({ id: "file", title: "File", width: 180, text: true, cell: (f) => last(report.file(f)), full: (f) => report.file(f) });
     }
-    const sum = rows.reduce((all, f) => all + shownSelf[f], 0);
     const fault = parsed.value.fault || searchFault.value;
     return (
         <Table saves={true} label="Functions" rows={rows} columns={columns} sort={sort}

@@ -84,7 +84,7 @@ export function Machine() {
                         : "The code of this function is not in the report: make it with --code all."}
                 </p>
             )}
-            <div class={`source machine${second.value ? " two" : ""}`}>
+            <div class={`source machine${second.value ? " two" : ""}${arrows.length > 0 ? "" : " plain"}`}>
                 <div class="line columns" aria-hidden="true">
                     <span class="number">{event.value.name}</span>{second.value && <span class="number">{second.value.name}</span>}<span /><span class="number">Address</span><span>{" Instruction"}</span>
                 </div>

@@ -7,7 +7,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { percent } from "../data/format.ts";
 import type { Tree } from "../layout/expand.ts";
 import { active, activate, baseTotal, found, isDiff, model, numbering, select, selected, short, total, shownTotal, WHOLE } from "../state/store.ts";
-import { FONT, fitted, hatch, prepare, useSize } from "../ui/canvas.ts";
+import { FONT, fits, fitted, hatch, prepare, useSize } from "../ui/canvas.ts";
 import { colouring, colourOf, deltaColour, isDark, styleColour } from "../ui/colours.ts";
 import { savePng } from "../ui/exports.ts";
 import { openMenu } from "../ui/menu.tsx";
@@ -97,7 +97,7 @@ export function Treemap() {
                 const name = f < 0 ? "whole program" : report.name(f, short.value);
                 const share = `${tree.exact[node] ? "" : "\u2248\u2009"}${percent(tree.cost[0][node], wholeOf(tree, node, shownTotal.value))} %`;
                 const text = `${name}  ${share}`;
-                const fit = fitted(paint, paint.measureText(text).width <= across - 8 ? text : name, across - 8);
+                const fit = fitted(paint, fits(paint, text, across - 8) ? text : name, across - 8);
                 paint.fillStyle = ink;
                 const y = box.children ? box.y0 + HEADER / 2 + 1 : box.y0 + Math.min(down / 2, 9);
                 if (!box.children || down > HEADER * 1.8) { paint.fillText(fit, box.x0 + 4, y); }

@@ -37,7 +37,7 @@ test("names, commands and sources of a hostile profile run nothing", async () =>
     await settled(page);
     assert.equal(await page.evaluate(() => window.PWN), undefined);
     assert.equal(await page.locator("img, iframe, object, embed, form[action], a[href]").count(), 0);
-    assert.equal(await page.locator("script").count(), 5, "the first of ours, and four that are packed");
+    assert.equal(await page.locator("script").count(), 6, "the first of ours, and five that are data or packed");
     assert.deepEqual((await page.evaluate(() => window.violations)) ?? [], []);
     assert.deepEqual(page.faults, []);
     await page.close();
@@ -88,6 +88,20 @@ test("a damaged report says so in a sentence", async () => {
         assert.match(await line.innerText(), /damaged/, name);
         await page.close();
     }
+});
+
+test("of a report that was cut off there is what is seen first, and what is missing is told", async () => {
+    const text = readFileSync(join(process.env.REPORTS, "exact.html"), "utf8");
+    const at = text.indexOf('id="rest">');
+    assert.ok(at > 0);
+    writeFileSync(join(process.env.REPORTS, "cut.html"), text.slice(0, at + 20));
+    const page = await context.newPage();
+    await page.goto(report("cut", "#v=1&p=flame,code"));
+    await page.waitForSelector("html[data-ready]");
+    assert.match(await page.locator(".navigator").innerText(), /main/);
+    await page.locator(".navigator .row").first().dblclick();
+    await page.getByText(/A part of this report is damaged/).first().waitFor();
+    await page.close();
 });
 
 test("without scripts there is a table", async () => {

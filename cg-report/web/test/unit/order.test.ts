@@ -16,7 +16,12 @@ test("rows come in the order of their numbers, equal ones in the order they had"
         const value = Float64Array.from({ length: many }, () => (round % 3 === 0 ? special[random(special.length)]
             : round % 3 === 1 ? random(5) - 2 : (random(2 ** 31) - 2 ** 30) * (round % 2 === 0 ? 1 : 2 ** 20)));
         const rows = Uint32Array.from({ length: many }, (_, at) => at).filter(() => random(4) > 0).reverse();
+        const counts = [Uint8Array, Uint16Array, Uint32Array].map((kind) => kind.from(value, (number) => (Number.isFinite(number) ? Math.abs(number) : 7)));
         for (const down of [false, true]) {
+            for (const count of counts) {
+                const compared = Array.from(rows).sort((a, b) => (count[a] - count[b]) * (down ? -1 : 1));
+                assert.deepEqual(Array.from(ordered(rows, count, down)), compared, count.constructor.name);
+            }
             // 0 and −0 are equal, and the difference of infinities is none.
             const compared = Array.from(rows).sort((a, b) => (value[a] === value[b] ? 0 : value[a] < value[b] !== down ? -1 : 1));
             assert.deepEqual(Array.from(ordered(rows, value, down)), compared);

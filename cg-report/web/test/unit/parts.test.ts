@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { components } from "../../src/layout/components.ts";
 import type { Head } from "../../src/data/head.ts";
 import { Model } from "../../src/data/model.ts";
-import { Pack } from "../../src/data/pack.ts";
+import { inside, Pack } from "../../src/data/pack.ts";
 import { groupsOf, partNames, waysOf } from "../../src/data/partnames.ts";
 import { needed, partsOf } from "../../src/data/parts.ts";
 import { spread, trend } from "../../src/layout/trend.ts";
@@ -26,7 +26,7 @@ function random(seed: number) {
 async function open(file: string): Promise<Model> {
     const page = readFileSync(file, "utf8");
     const element = (id: string) => new RegExp(`id="${id}">([^]*?)</script>`).exec(page)?.[1] ?? "";
-    const pack = new Pack(JSON.parse(element("head")) as Head, element("data"));
+    const pack = new Pack(JSON.parse(element("head")) as Head, inside(element("data"), async () => element("rest")));
     await pack.load(...Object.keys(pack.head.columns));
     return Model.open(pack);
 }

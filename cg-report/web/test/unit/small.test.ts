@@ -6,6 +6,8 @@ import { compact, percent, ratio } from "../../src/data/format.ts";
 import { tokens, type Language, type State } from "../../src/data/highlight.ts";
 import { namespaceOf, shortened, stableId, visible } from "../../src/data/names.ts";
 import { parse } from "../../src/state/formula.ts";
+import { linesOf } from "../../src/data/model.ts";
+import { narrow } from "../../src/state/search.ts";
 import { parseQuery } from "../../src/state/query.ts";
 import { csv } from "../../src/ui/save.ts";
 import { toldOf, type TableColumn } from "../../src/ui/table.tsx";
@@ -76,7 +78,7 @@ test("a formula of anything gives terms or a fault, and nothing else", () => {
 
 test("a link says what it was made from", () => {
     const shown: url.Shown = { f: "0123456789abcdef", s: "fedcba9876543210", n: "a&b=c#<d>", e: "CEst", e2: "D1mr", p: ["flame", "graph"], q: "/x&y/ obj:a", cmp: "base",
-        path: ["0123456789abcdef", "fedcba9876543210"], x: ["A=Ir + 1 Bm", "B=2 Ir"], file: "/a b/c.c", why: "3", part: "2-3,5", num: "parent", own: "inlined" };
+        path: ["0123456789abcdef", "fedcba9876543210"], x: ["A=Ir + 1 Bm", "B=2 Ir"], file: "/a b/c.c", why: "3", part: "2-3,5", num: "parent", own: "inlined", mem: "distances,line" };
     assert.deepEqual(url.decode(url.encode(shown)), shown);
     assert.deepEqual(url.decode(url.encode(url.NOTHING)), url.NOTHING);
     for (const hash of ["", "#", "#%", "#f=%E0%A4%A", "#p=", "#path=zz.1", "#=&==&x", "#__proto__=1&constructor=2"]) {
@@ -91,6 +93,20 @@ test("searches are understood", () => {
         words: ["foo", "a b"], patterns: ["^x y"], object: ["libc"], file: ["m.c"], space: ["geo"], fault: "",
         bounds: [{ of: "self", above: true, value: 1.5, percent: true }, { of: "incl", above: false, value: 20, percent: false }, { of: "calls", above: true, value: 3, percent: false }] });
     assert.notEqual(parseQuery("/(/").fault, "");
+});
+
+test("a word is found in the lines that have it, and in no others", () => {
+    let state = 3;
+    const random = (below: number) => { state = (Math.imul(state, 1103515245) + 12345) >>> 0; return (state >>> 9) % below; };
+    const word = (most: number) => Array.from({ length: random(most + 1) }, () => "ab\u0130"[random(3)]).join("");
+    for (let round = 0; round < 500; round++) {
+        const names = Array.from({ length: random(7) }, () => word(6));
+        const mask = Uint8Array.from(names, () => random(2));
+        const wanted = word(3);
+        const expected = names.map((name, at) => (mask[at] === 1 && name.includes(wanted) ? 1 : 0));
+        narrow(mask, linesOf(names), wanted);
+        assert.deepEqual([...mask], expected, `${JSON.stringify(names)} ${wanted}`);
+    }
 });
 
 test("names are shortened where their brackets match, and never lose what tells them apart", () => {
