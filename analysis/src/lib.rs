@@ -7,7 +7,6 @@
 
 #![forbid(unsafe_code)]
 
-pub mod broken;
 pub mod callgrind;
 pub mod counts;
 pub mod cycles;

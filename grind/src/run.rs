@@ -11,7 +11,6 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use grind_analysis::broken;
 use grind_analysis::callgrind::dump_service::DumpService;
 use grind_analysis::callgrind::dumps::About;
 use grind_analysis::callgrind::settings::CacheUse;
@@ -21,6 +20,7 @@ use grind_analysis::simulator::Simulator;
 use grind_names::opened::Opened;
 use grind_names::source::Sources;
 use grind_objects::Reader;
+use grind_session::broken;
 use grind_session::{AtStart, Exit, Program, Session, Settings};
 use grind_trace::follow::bus_total;
 use grind_trace::{CallTrace, Sink};

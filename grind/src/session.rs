@@ -19,7 +19,6 @@ use callgrind_control_protocol::Answer;
 use cg_cli::expand::Sequence;
 use cg_cli::saved::Saved;
 use cg_format::cachegrind::Profile;
-use grind_analysis::broken;
 use grind_analysis::callgrind::dump_service::DumpService;
 use grind_analysis::cycles::Cycles;
 use grind_analysis::dump;
@@ -29,6 +28,7 @@ use grind_names::frames::Frames;
 use grind_names::made::Registry;
 use grind_names::opened::Opened;
 use grind_names::symbolizer::Symbolizer;
+use grind_session::broken;
 use grind_session::{
     ControlRequest, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Session, Tally, Wanted,
 };

@@ -272,7 +272,7 @@ fn block(ended: &Ended<'_>, member: &Member, cost: Vec<i128>) -> Process {
 fn note(text: &mut Vec<u8>, incomplete: Option<&str>) -> io::Result<()> {
     match incomplete {
         Some(what) => {
-            writeln!(text, "# {}", String::from_utf8_lossy(&grind_analysis::broken::description(what)).trim_end())
+            writeln!(text, "# {}", String::from_utf8_lossy(&grind_session::broken::description(what)).trim_end())
         }
         None => Ok(()),
     }

@@ -3,6 +3,7 @@
 //! The engine knows processes, modules and instruction counts; the driver (the `grind` runner) knows options, logs, debug
 //! info and profile files. They meet only here. Nothing in this module refers to a profile format.
 
+pub mod broken;
 pub mod guard;
 pub mod trace_channel;
 

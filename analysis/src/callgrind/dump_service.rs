@@ -20,8 +20,8 @@ use super::code::Catalogue;
 use super::dumps::{About, Dumps, Shared, Written};
 use super::objects_part::{ObjectsPart, WrittenObjects};
 use super::parts::Trigger;
-use crate::broken;
 use crate::simulator::Finding;
+use grind_session::broken;
 
 /// What was found since the last part.
 #[derive(Clone, Debug)]

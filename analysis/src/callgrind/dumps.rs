@@ -20,8 +20,8 @@ use super::code::Catalogue;
 use super::parts::{Destination, Parts, Trigger};
 use super::rows;
 use super::settings::{Settings, Threads};
-use crate::broken;
 use cg_cli::saved::{Saved, save_text};
+use grind_session::broken;
 
 /// What is known of a run before anything is counted.
 #[derive(Clone, Debug)]

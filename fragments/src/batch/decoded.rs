@@ -63,7 +63,7 @@ pub(super) fn decode_block(
     (out, places): (&mut Vec<Insn>, &mut Vec<Place>),
 ) -> usize {
     DECODED.with_borrow_mut(|decoded| {
-        debug_assert_eq!(decoded.masked, masked, "a batch begins before its blocks");
+        debug_assert_eq!(decoded.masked, masked);
         let first = out.len();
         let Some(Run { insns, .. }) = decoded.run(pc, reader.at(pc)) else {
             let n = decode::decode_block(reader, pc, masked, through, stop, out);

@@ -8,13 +8,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use callgrind_control_protocol::{Activity, ActivityRequest, Answer, Asked, Request};
-use grind_analysis::broken;
 use grind_analysis::counts::Events;
 use grind_analysis::simulator::Finding;
 use grind_names::made::Registry;
 use grind_names::opened::Opened;
 use grind_names::source::Sources;
 use grind_session::ProcessReport;
+use grind_session::broken;
 use grind_types::Pid;
 
 use crate::os;

@@ -11,12 +11,12 @@ use callgrind_control_protocol::{Answer, Status, Thread, Tool};
 use cg_cli::saved::Saved;
 use cg_format::cachegrind::Profile;
 use cg_format::count::TooLarge;
-use grind_analysis::broken;
 use grind_analysis::callgrind::parts::Trigger;
 use grind_analysis::counts::{CountTable, Events};
 use grind_analysis::dump::{self, Made};
 use grind_analysis::simulator::Found;
 use grind_names::symbolizer;
+use grind_session::broken;
 use grind_session::{ContextCounts, Counts, ProcessReport, Session as _};
 use grind_types::{Pid, Query, fault};
 

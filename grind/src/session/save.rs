@@ -9,7 +9,6 @@ use cg_format::cachegrind::Profile;
 use cg_format::callgrind::Writer;
 use cg_format::count::TooLarge;
 use cg_format::mem::Mem;
-use grind_analysis::broken;
 use grind_analysis::callgrind::dumps::Written;
 use grind_analysis::callgrind::objects_part::WrittenObjects;
 use grind_analysis::callgrind::summary;
@@ -17,6 +16,7 @@ use grind_analysis::dump;
 use grind_analysis::simulator::Found;
 use grind_names::mapped;
 use grind_objects::hints::{self, Hint};
+use grind_session::broken;
 use grind_session::{Notice, ProcessReport, Session as _};
 use grind_types::Pid;
 

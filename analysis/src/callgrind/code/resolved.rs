@@ -12,8 +12,8 @@ use grind_symbols::{Inlined, Name, Svma, sanitised};
 use grind_types::fault;
 
 use super::{Catalogue, interpreted};
-use crate::broken;
 use crate::callgrind::rows::{self, OwnCosts, Program, Source};
+use grind_session::broken;
 
 impl Catalogue {
     /// Of targets of calls and jumps that other code has lain at, and the functions that those were of: how they are told.

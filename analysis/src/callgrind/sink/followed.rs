@@ -19,7 +19,7 @@ use super::meaning::{Kind, NOTHING};
 use super::process::{Process, lock};
 use super::thread::Thread;
 use super::{Recorder, Space};
-use crate::broken;
+use grind_session::broken;
 
 impl Process {
     fn call_context(&mut self, here: Here, catalogue: &mut Catalogue, functions: &mut Functions) -> CallContext {

@@ -7,7 +7,7 @@ use std::any::Any;
 use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
-use grind_session::guard::message;
+use crate::guard::message;
 
 /// grind's own status where it has failed itself, and the program did not end by itself.
 pub const STATUS: u8 = 125;
