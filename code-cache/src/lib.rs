@@ -559,10 +559,15 @@ impl CodeCache {
             once_writable: self.once_writable.clone(),
             fixed: self.fixed.clone(),
             fresh: Vec::new(),
-            batch: Batch::default(),
+            batch: self.batch.copy(),
             code: CodeWindows::default(),
             work: Work::default(),
         }
+    }
+
+    /// Other programs are likely to map the same code.
+    pub fn expect_more_programs(&mut self) {
+        self.batch.keeps = true;
     }
 
     /// Its translations shall record what these settings say. Before the first one.

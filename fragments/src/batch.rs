@@ -62,7 +62,9 @@ pub struct Batch {
     pub blocks: Vec<Found>,
     /// Their instructions.
     pub insns: Vec<Insn>,
-    /// By instruction: where it is among those that are kept.
+    /// What is decoded is kept for other programs that map the same.
+    pub keeps: bool,
+    /// By instruction, if so: where it is among those that are kept.
     places: Vec<decoded::Place>,
     queue: BinaryHeap<Candidate>,
     index: Index,
@@ -82,6 +84,7 @@ impl Default for Batch {
         Self {
             blocks: Vec::new(),
             insns: Vec::new(),
+            keeps: false,
             places: Vec::new(),
             queue: BinaryHeap::new(),
             index: Index::default(),
@@ -221,12 +224,22 @@ fn likelihoods(last: &Insn, hotness: Option<&Hotness>) -> (u32, u32) {
 }
 
 impl Batch {
+    /// One for translations of their own of a process that has been forked.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        Self { keeps: self.keeps, ..Self::default() }
+    }
+
     /// Finds blocks from `pc` on. Nothing is found if nothing is mapped there.
     ///
     /// A guest that comes back for just what was the likeliest to follow runs through new code in a straight
     /// line: then more and more is found at a time.
     pub fn discover(&mut self, pc: u64, masked: bool, reader: &mut CodeReader<'_>, known: &impl Known) {
-        decoded::begin(masked);
+        // To find instructions again takes about as long as to decode them; to find out what they do with registers takes longer.
+        let keeps = self.keeps && known.wants_registers();
+        if keeps {
+            decoded::begin(masked);
+        }
         self.blocks.clear();
         self.insns.clear();
         self.places.clear();
@@ -282,8 +295,12 @@ impl Batch {
                 clear = ahead.min(known.none_before(a + 1));
                 false
             };
-            let n =
-                decoded::decode_block(reader, at, masked, known.through(), stop, (&mut self.insns, &mut self.places));
+            let (through, insns) = (known.through(), &mut self.insns);
+            let n = if keeps {
+                decoded::decode_block(reader, at, masked, through, stop, (insns, &mut self.places))
+            } else {
+                decode::decode_block(reader, at, masked, through, stop, insns)
+            };
             if n == 0 {
                 continue;
             }

@@ -235,6 +235,9 @@ impl Dispatcher<'_> {
         code_cache.pairs_from = self.settings.pairs_from;
         code_cache.contexts = self.settings.contexts && cpuid::has_fsgsbase();
         code_cache.trace.settings.forms = self.settings.trace.forms;
+        if self.settings.programs_follow {
+            code_cache.expect_more_programs();
+        }
         if let Some(trace_channel) = &mut self.trace_channel {
             code_cache.trace_with(self.settings.trace, trace_channel.new_code_cache());
             let on = counting || !code_cache.may_be_plain();

@@ -65,7 +65,11 @@ impl Batch {
     pub(super) fn settle_registers(&mut self, known: &impl Known) {
         let Self { insns, places, registers, info, .. } = self;
         registers.clear();
-        decoded::registers(insns, places, info, registers);
+        if places.is_empty() {
+            registers.extend(insns.iter().map(|insn| Registers::of(insn, info)));
+        } else {
+            decoded::registers(insns, places, info, registers);
+        }
         // From "nothing is read" upwards, until that agrees with itself: only then is it true.
         self.registers.iter_mut().for_each(|r| r.dead = !KEPT);
         let mut changed = true;
