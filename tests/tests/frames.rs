@@ -198,6 +198,50 @@ fn what_the_interpreter_costs_is_as_without() {
     }
 }
 
+/// What calls of these functions cost with all below them.
+fn inclusive(profile: &[u8], functions: &[&str]) -> Vec<u64> {
+    let (mut callee, mut call) = (None, false);
+    let mut sums = vec![0; functions.len()];
+    for line in String::from_utf8_lossy(profile).lines() {
+        if let Some(name) = line.strip_prefix("cfn=") {
+            let own = parts(name).0;
+            callee = functions.iter().position(|function| own.split(':').next() == Some(function));
+        } else if line.starts_with("calls=") {
+            call = true;
+        } else if std::mem::take(&mut call)
+            && let Some(n) = callee
+        {
+            sums[n] += line.split(' ').nth(1).and_then(|n| n.parse::<u64>().ok()).expect("a cost");
+        }
+    }
+    sums
+}
+
+/// What a function costs with all that it calls rises by how much more a run costs in which it has more to do.
+#[test]
+fn inclusive_costs_are_what_a_run_costs_more() {
+    const FUNCTIONS: &str = "def leaf(n):\n x = 0\n for i in range(n): x ^= i & 7\n return x\n\
+                             def mid(n): return leaf(n) + len(sorted(range(n, 0, -1)))\ndef top(n): return mid(n) - mid(n)\n";
+    for python in interpreters() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let script = dir.path().join("p.py");
+        let path = script.display().to_string();
+        let words: Vec<&str> = python.iter().map(String::as_str).chain(["-S", "-B", &path]).collect();
+        let costs = [1000, 3000].map(|n| {
+            std::fs::write(&script, format!("{FUNCTIONS}top({n})\n")).expect("a file");
+            let done = profiled(&["--frames=python"], &words, dir.path());
+            let whole: u64 = read(&done.raw[0].1).costs.values().sum();
+            [vec![whole], inclusive(&done.raw[0].1, &["top", "mid", "leaf"])].concat()
+        });
+        let more: Vec<u64> = costs[1].iter().zip(&costs[0]).map(|(more, less)| more - less).collect();
+        let [whole, top, mid, leaf] = more[..] else { panic!("{more:?}") };
+        assert_eq!(top, mid, "{python:?}: {costs:?}");
+        // The number itself is read before, and memory given back behind.
+        assert!(top > 500_000 && top.abs_diff(whole) <= top / 200, "{python:?}: {costs:?}");
+        assert!((top / 4..top).contains(&leaf), "{python:?}: {costs:?}");
+    }
+}
+
 #[test]
 fn functions_that_have_trampolines_are_there_once() {
     let program = program().display().to_string();
