@@ -54,10 +54,11 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// `tid`, which has stopped before a system call, is about to make it, at `go`: it has not moved until it has.
+    /// `tid`, which has stopped before a system call, is about to make it, at `go`: it has not moved until it has. (For how long it has run is
+    /// not asked at each call: at worst a signal comes once more.)
     pub(super) fn goes_to_call(&mut self, tid: Tid, go: CacheAddr) {
-        if let Some(went_on) = self.threads.get_mut(&tid).and_then(|th| th.progress.went_on.as_mut()) {
-            *went_on = (Schedule::of(tid).ran, go);
+        if let Some((_, at)) = self.threads.get_mut(&tid).and_then(|th| th.progress.went_on.as_mut()) {
+            *at = go;
         }
     }
 
