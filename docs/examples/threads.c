@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 static unsigned results[2];
+static pthread_barrier_t both_run;
 
 unsigned mix(unsigned rounds)
 {
@@ -15,6 +16,7 @@ unsigned mix(unsigned rounds)
 static void *work(void *number)
 {
     int n = *(int *)number;
+    pthread_barrier_wait(&both_run);
     results[n] = mix(n ? 300000 : 100000);
     return NULL;
 }
@@ -23,6 +25,7 @@ int main(void)
 {
     pthread_t thread[2];
     int number[2] = {0, 1};
+    pthread_barrier_init(&both_run, NULL, 2);
     for (int n = 0; n < 2; n++)
         pthread_create(&thread[n], NULL, work, &number[n]);
     for (int n = 0; n < 2; n++)
