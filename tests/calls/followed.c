@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "ended.h"
 
 #define NOINLINE __attribute__((noinline, noclone))
 static volatile long sink;
@@ -49,10 +50,11 @@ NOINLINE long tail(long n) { sink++; return n & 1 ? last(n) : through_table(n); 
 static int less(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 static void handler(int signal) { (void)signal; sink += deep(10); }
 // Whoever joins a thread waits or not, as it happens to come; who reads from a pipe just reads.
-static int ends[2];
+static int ends[2], lives;
 // Stacks of their own: whether a thread that has ended has left its own to the next one by then is up to chance.
 static char stacks[3][256 << 10] __attribute__((aligned(4096)));
 static void *thread(void *n) {
+    tells_of_its_end(&lives);
     long result = deep((long)n) + even(100);
     if (write(ends[1], &result, sizeof result) != sizeof result) abort();
     return NULL;
@@ -76,9 +78,10 @@ int main(void) {
         pthread_attr_init(&detached);
         pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
         pthread_attr_setstack(&detached, stacks[i], sizeof stacks[i]);
+        lives = 1;
         if (pipe(ends) || pthread_create(&t, &detached, thread, (void *)(i * 100))) return 1;
         if (read(ends[0], &result, sizeof result) != sizeof result) return 2;
-        usleep(50000);
+        has_ended(&lives);
         sum += result;
     }
     for (int i = 0; i < 3; i++) {

@@ -125,10 +125,12 @@ fn a_walk_in_circles_has_one_distance() {
     assert!(row.first.abs_diff(750) < 75 && row.bins[12] == 4 * row.first, "{row:?}");
 }
 
+/// None of the two ends before both have begun: else the second could have the first one's stack, at the same addresses. (And what they call
+/// is bound at the start: else both may look for it, or one.)
 const THREADS: &str = "\
 #include <pthread.h>
 #include <sys/wait.h>
-#include <unistd.h>
+#include \"ended.h\"
 static struct { _Alignas(64) long n[8]; } lines[2][1000];
 static void *walk(void *of) {
     for (int k = 0; k < 40; k++)
@@ -136,21 +138,34 @@ static void *walk(void *of) {
             lines[(long) of][i].n[0] += k;
     return 0;
 }
+static int go[2], lives[2] = {1, 1};
+static void *walks(void *of) {
+    char c;
+    tells_of_its_end(&lives[(long) of]);
+    walk(of);
+    return read(go[0], &c, 1) == 1 ? 0 : of;
+}
 int main(void) {
     pthread_t t[2];
-    for (long n = 0; n < 2; n++) pthread_create(&t[n], 0, walk, (void *) n);
-    for (long n = 0; n < 2; n++) pthread_join(t[n], 0);
+    if (pipe(go)) return 1;
+    for (long n = 0; n < 2; n++) pthread_create(&t[n], 0, walks, (void *) n);
+    if (write(go[1], \"go\", 2) != 2) return 1;
+    for (long n = 0; n < 2; n++) has_ended(&lives[n]);
     if (fork() == 0) { walk((void *) 1); _exit(0); }
     return wait(0) < 0;
 }
 ";
+
+fn threads(dir: &Path) -> PathBuf {
+    written(THREADS, &["-pthread", "-Wl,-z,now", &format!("-I{}", tools::fixtures("calls").display())], dir)
+}
 
 /// What a thread has in between does not depend on what others do meanwhile, and a process that is created goes on with what its
 /// parent had.
 #[test]
 fn threads_and_processes_have_distances_of_their_own() {
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let program = written(THREADS, &["-pthread"], dir.path()).display().to_string();
+    let program = threads(dir.path()).display().to_string();
     let of = processes(&[EXACT], &[&program], dir.path());
     let walked: Vec<(u64, u64)> = of
         .iter()
@@ -225,7 +240,7 @@ fn bounds_of_walks_are_near_and_stand_beside_the_rest() {
     let mut bins = vec![0; 13];
     bins[12] = 4 * 3000;
     assert_eq!((row.first, &row.bins, &row.most), (3000, &bins, &bins), "2,999 others in between");
-    let program = written(THREADS, &["-pthread"], dir.path()).display().to_string();
+    let program = threads(dir.path()).display().to_string();
     let small = ["--cache-sim=yes", "--I1=1024,2,64", "--D1=16384,4,64", "--LL=65536,4,64"];
     let more = ["--objects=yes", "--streams=misses", "--sharing=lines", "--L2=32768,8,64,plru", "--branch-sim=yes"];
     let plain = processes(&[&small[..], &more[..]].concat(), &[&program], dir.path());
