@@ -15,8 +15,9 @@ use grind_types::MappedFile;
 use grind_types::Module;
 use grind_types::addr::GuestAddr;
 use grind_types::frames::FrameHook;
+use nix::libc;
 
-use super::{CodeCache, ExecRange, Protected};
+use super::{CallStop, CodeCache, ExecRange, Protected};
 
 /// Up to where memory can be executed from `pc` on without a gap; `pc` itself, if it cannot.
 pub(super) fn executable_until(ranges: &[ExecRange], pc: GuestAddr) -> GuestAddr {
@@ -181,6 +182,10 @@ impl CodeCache {
         for r in regions.iter().filter(|r| r.exec) {
             let path = r.path();
             let vdso = r.name == b"[vdso]";
+            if r.name == b"[heap]" {
+                // Nobody needs to know of heaps that hold no code.
+                self.stop_before(libc::SYS_brk, CallStop::Served, true);
+            }
             // All anonymous memory is one module: there may be any number of such mappings, one after the other.
             let anonymous = path.is_none() && !vdso;
             let (start, end, offset) = if anonymous { (0, u64::MAX, 0) } else { (r.start, r.end, r.offset) };

@@ -2,7 +2,8 @@
 //! the call, and follows what it has done, is `engine::dispatch::int80`. Invariant: nothing is changed.
 
 use grind_fragments::fragment_table::FragmentId;
-use grind_ptrace::Memory;
+use grind_ptrace::{Memory, maps};
+use grind_types::Tid;
 use grind_types::addr::GuestAddr;
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use nix::libc;
@@ -14,6 +15,7 @@ pub mod nr {
     pub const FORK: u32 = 2;
     pub const EXECVE: u32 = 11;
     pub const PTRACE: u32 = 26;
+    pub const BRK: u32 = 45;
     pub const OLD_MMAP: u32 = 90;
     pub const MUNMAP: u32 = 91;
     pub const IPC: u32 = 117;
@@ -40,6 +42,7 @@ pub mod nr {
     pub const SEMTIMEDOP: u32 = 420;
     pub const RT_SIGTIMEDWAIT_64: u32 = 421;
     pub const CLONE3: u32 = 435;
+    pub const PROCESS_MADVISE: u32 = 440;
     pub const EPOLL_PWAIT2: u32 = 441;
 
     /// Calls of `IPC`: what its first argument says, less a version in the upper half.
@@ -84,8 +87,8 @@ impl Call {
         }
     }
 
-    /// What [`Call::mapping`] is.
-    pub fn as_mapping(&self, memory: &Memory) -> Option<(i64, [u64; 6])> {
+    /// What [`Call::mapping`] is, of a call of `tid`.
+    pub fn as_mapping(&self, tid: Tid, memory: &Memory) -> Option<(i64, [u64; 6])> {
         let a = self.args;
         Some(match self.nr {
             nr::MUNMAP => (libc::SYS_munmap, a),
@@ -102,6 +105,8 @@ impl Call {
             nr::MADVISE if replaces(libc::SYS_madvise, a) => (libc::SYS_madvise, a),
             nr::SHMAT if replaces(libc::SYS_shmat, a) => (libc::SYS_shmat, a),
             nr::SHMDT => (libc::SYS_shmdt, a),
+            nr::BRK => shrinks(tid, a[0])?,
+            nr::PROCESS_MADVISE => drops(memory, a, 4)?,
             nr::IPC if a[0] & 0xffff == nr::IPC_SHMAT && replaces(libc::SYS_shmat, [a[1], a[4], a[2], 0, 0, 0]) => {
                 (libc::SYS_shmat, [a[1], a[4], a[2], 0, 0, 0])
             }
@@ -133,6 +138,33 @@ pub fn is_at(memory: &Memory, pc: GuestAddr, next: GuestAddr) -> bool {
     let read = memory.read(pc.0, &mut bytes);
     let ins = Decoder::with_ip(64, &bytes[..read], pc.0, DecoderOptions::NONE).decode();
     ins.mnemonic() == Mnemonic::Int && ins.immediate8() == 0x80
+}
+
+/// What `brk` does if it is asked for the heap to end at `end`: `munmap` of what lies behind, or nothing to mappings that are there.
+pub fn shrinks(tid: Tid, end: u64) -> Option<(i64, [u64; 6])> {
+    let (start, is_end) = maps::heap(&maps::read(tid).ok()?)?;
+    let end = end.checked_next_multiple_of(4096)?;
+    (start <= end && end < is_end).then(|| (libc::SYS_munmap, [end, is_end - end, 0, 0, 0, 0]))
+}
+
+/// What `process_madvise` with these arguments does if the process is its own: `madvise` of all that lies between the first and the last
+/// byte of its ranges, each of them two words of `size` bytes; nothing if it leaves contents as they are.
+pub fn drops(memory: &Memory, args: [u64; 6], size: usize) -> Option<(i64, [u64; 6])> {
+    /// As many ranges as the kernel takes (`UIO_MAXIOV`).
+    const MOST: u64 = 1024;
+    let advice = [0, 0, args[3], 0, 0, 0];
+    if !replaces(libc::SYS_madvise, advice) {
+        return None;
+    }
+    let mut bytes = vec![0; args[2].min(MOST) as usize * 2 * size];
+    let read = memory.read(args[1], &mut bytes);
+    let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, &b| word << 8 | u64::from(b));
+    let ranges = bytes[..read].chunks_exact(2 * size).map(|pair| {
+        let start = word(&pair[..size]);
+        (start, start.saturating_add(word(&pair[size..])))
+    });
+    let (start, end) = ranges.reduce(|(start, end), (s, e)| (start.min(s), end.max(e)))?;
+    Some((libc::SYS_madvise, [start, end - start, args[3], 0, 0, 0]))
 }
 
 /// Whether a call that need not do so puts something else in the place of what is mapped.

@@ -48,6 +48,13 @@ pub fn read(tid: Tid) -> std::io::Result<Vec<Region>> {
     Ok(text.split(|&b| b == b'\n').filter_map(parse).collect())
 }
 
+/// Where the heap that `brk` grows and shrinks begins and ends, to whole pages; it may have several mappings with rights of their own.
+pub fn heap(regions: &[Region]) -> Option<(u64, u64)> {
+    let mut parts = regions.iter().filter(|r| r.name == b"[heap]");
+    let first = parts.next()?;
+    Some((first.start, parts.next_back().unwrap_or(first).end))
+}
+
 fn parse(line: &[u8]) -> Option<Region> {
     // start-end perms offset dev inode   name
     let mut rest = line;

@@ -124,7 +124,7 @@ macro_rules! programs {
 }
 
 programs! {
-    code_at_the_end_of_a_mapping code_beside_unmapped_pages code_changed_by_int80 code_dlopen_dlclose code_fifteen_byte_instructions code_instructions_across_page_ends
+    code_at_the_end_of_a_mapping code_beside_unmapped_pages code_changed_by_int80 code_dlopen_dlclose code_fifteen_byte_instructions code_given_back_by_brk code_instructions_across_page_ends
     code_in_the_middle_of_instructions code_jit_double_mapping code_jit_flipped_protection
     code_jit_writable_executable code_jumps_through_constants code_made_when_the_first_thread_has_ended code_made_writable_before_it_runs code_mapped_apart_after_a_fork
     code_moved_by_mremap

@@ -53,7 +53,7 @@ impl Dispatcher<'_> {
                 (t, call.follow) = (thread, follow);
             }
             _ => {
-                call.mapping = self.process_of(tid).and_then(|p| call.as_mapping(&p.memory));
+                call.mapping = self.process_of(tid).and_then(|p| call.as_mapping(tid, &p.memory));
                 if let Some((nr, args)) = &mut call.mapping {
                     let Some(thread) = self.before_mapping(t, *nr, args) else { return };
                     t = thread;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use grind_code_cache::CallStop;
 use grind_guest::image::Remote;
-use grind_guest::int80::replaces;
+use grind_guest::int80::{self, replaces};
 use grind_guest::process::State;
 use grind_layout::SlotWord;
 use grind_ptrace::maps;
@@ -87,6 +87,10 @@ impl Dispatcher<'_> {
                     run(t, go, how);
                 }
             }
+            libc::SYS_brk | libc::SYS_process_madvise => match self.as_mapping(tid, nr, args) {
+                Some((nr, args)) if self.concerns_code(tid, nr, args) => self.follow(t, nr, args, next),
+                _ => run(t, go, how),
+            },
             libc::SYS_getrlimit | libc::SYS_setrlimit | libc::SYS_prlimit64 => {
                 self.limit_call(t, regs, nr, args, go, next);
             }
@@ -199,6 +203,14 @@ impl Dispatcher<'_> {
         matches!(nr, libc::SYS_shmat | libc::SYS_shmdt) || ranges(nr, args).into_iter().any(touches)
     }
 
+    /// The call that changes mappings in the same way as one that has no range of its own.
+    fn as_mapping(&self, tid: Tid, nr: i64, args: [u64; 6]) -> Option<(i64, [u64; 6])> {
+        match nr {
+            libc::SYS_brk => int80::shrinks(tid, args[0]),
+            _ => int80::drops(&self.process_of(tid)?.memory, args, 8),
+        }
+    }
+
     /// What had been found in the code of a process need not be true any more.
     fn may_make_code(&mut self, tid: Tid, nr: i64, args: [u64; 6]) {
         if matches!(nr, libc::SYS_mprotect | libc::SYS_pkey_mprotect)
@@ -252,7 +264,9 @@ impl Dispatcher<'_> {
     /// Code is written to: from now on it may be thrown away for what its file holds.
     pub(super) fn expect_discards(&self, tid: Tid) {
         if let Some((code_cache, _)) = self.code_cache_and_state(tid) {
-            code_cache.borrow().stop_before(libc::SYS_madvise, CallStop::Served, true);
+            for nr in [libc::SYS_madvise, libc::SYS_process_madvise] {
+                code_cache.borrow().stop_before(nr, CallStop::Served, true);
+            }
         }
     }
 
