@@ -63,7 +63,7 @@ impl CodeCache {
         let indirect = matches!(how, Transfer::CallIndirect | Transfer::JumpIndirect);
         let (to, to_block) = (self.trans.block(block).call_context, *self.trans.block(block));
         let mut b = Bridge {
-            indirect: indirect.then_some(target.0),
+            indirect: indirect.then_some(target),
             always,
             live: if self.self_modifying(target) { u8::MAX } else { to_block.live_in },
             function: outcome.to.function,

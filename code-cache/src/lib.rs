@@ -168,7 +168,7 @@ struct Outside<'a> {
     /// What is emitted besides the guest's instructions needs many registers.
     registers: bool,
     stolen_registers: StolenRegisters,
-    crosses: &'a dyn Fn(u64, u64) -> bool,
+    crosses: &'a dyn Fn(GuestAddr, GuestAddr) -> bool,
     trans: &'a FragmentTable,
     ranges: &'a [ExecRange],
     boundaries: &'a [Arc<[u64]>],
@@ -184,36 +184,36 @@ struct Outside<'a> {
 }
 
 impl Known for Outside<'_> {
-    fn live_in(&self, pc: u64) -> Option<u8> {
-        self.trans.state_in(GuestAddr(pc), self.call_context).map(|(live, _)| live)
+    fn live_in(&self, pc: GuestAddr) -> Option<u8> {
+        self.trans.state_in(pc, self.call_context).map(|(live, _)| live)
     }
 
-    fn begins(&self, pc: u64) -> bool {
-        self.trans.begins(GuestAddr(pc), self.call_context)
+    fn begins(&self, pc: GuestAddr) -> bool {
+        self.trans.begins(pc, self.call_context)
     }
 
-    fn none_before(&self, pc: u64) -> u64 {
-        self.trans.next_begin(GuestAddr(pc), self.call_context).0
+    fn none_before(&self, pc: GuestAddr) -> GuestAddr {
+        self.trans.next_begin(pc, self.call_context)
     }
 
     fn through(&self) -> usize {
         self.through
     }
 
-    fn boundary_in(&self, start: u64, end: u64) -> Option<u64> {
+    fn boundary_in(&self, start: GuestAddr, end: GuestAddr) -> Option<GuestAddr> {
         if !self.bounded && self.watched.is_none() {
             return None;
         }
-        let range = self.ranges.iter().find(|r| r.contains(GuestAddr(start)))?;
+        let range = self.ranges.iter().find(|r| r.contains(start))?;
         if let Some(watched) = self.watched {
             // Calls are not told then.
-            return watched.next(range.module, start).filter(|b| *b < end);
+            return watched.next(range.module, start.0).map(GuestAddr).filter(|b| *b < end);
         }
         let list = self.boundaries.get(range.module as usize)?;
-        list.get(list.partition_point(|b| *b < start)).copied().filter(|b| *b < end)
+        list.get(list.partition_point(|b| *b < start.0)).map(|b| GuestAddr(*b)).filter(|b| *b < end)
     }
 
-    fn stays(&self, from: u64, to: u64) -> bool {
+    fn stays(&self, from: GuestAddr, to: GuestAddr) -> bool {
         !self.followed || !(self.crosses)(from, to)
     }
 
@@ -233,26 +233,24 @@ impl Known for Outside<'_> {
         self.stolen_registers
     }
 
-    fn dead_in(&self, pc: u64) -> Option<u16> {
-        self.trans.state_in(GuestAddr(pc), self.call_context).map(|(_, dead)| dead)
+    fn dead_in(&self, pc: GuestAddr) -> Option<u16> {
+        self.trans.state_in(pc, self.call_context).map(|(_, dead)| dead)
     }
 
     fn relies_on_others(&self) -> bool {
         self.steady
     }
 
-    fn fixed_word(&self, at: u64, user: &Insn) -> Option<u64> {
+    fn fixed_word(&self, at: GuestAddr, user: &Insn) -> Option<u64> {
         let (fixed, memory) = self.fixed?;
-        let user = (GuestAddr(user.pc()), GuestAddr(user.next()));
-        fixed.borrow_mut().target(memory, GuestAddr(at), user).map(|target| target.0)
+        fixed.borrow_mut().target(memory, at, (user.pc(), user.next())).map(|target| target.0)
     }
 
     fn hotness(&self) -> Option<&Hotness> {
         (!self.trans.hotness.is_empty()).then_some(&self.trans.hotness)
     }
 
-    fn may_look_ahead(&self, pc: u64) -> bool {
-        let pc = GuestAddr(pc);
+    fn may_look_ahead(&self, pc: GuestAddr) -> bool {
         if !self.chunk.reaches(pc) {
             return false;
         }
@@ -700,7 +698,7 @@ impl CodeCache {
     /// Translates the block at `pc` and what is likely to follow. The caller has made sure that `pc` is executable and that
     /// there is a chunk. `None`: nothing can be read there.
     pub fn translate(&mut self, pc: GuestAddr, call_context: CallContextId, memory: &Memory) -> Option<FragmentId> {
-        if pc.page().0 == VSYSCALL_PAGE {
+        if pc.page() == VSYSCALL_PAGE {
             self.module_for_vsyscall();
         }
         if self.trans.counters() > layout::MAX_COUNTERS - BATCH_COUNTERS
@@ -712,15 +710,15 @@ impl CodeCache {
         let settings = self.trace.settings;
         let ranges = &self.ranges;
         let boundaries = &self.boundaries;
-        let crosses = |from: u64, to: u64| {
-            let Some(r) = ranges.iter().find(|r| r.contains(GuestAddr(from))) else { return true };
-            if !r.contains(GuestAddr(to)) {
+        let crosses = |from: GuestAddr, to: GuestAddr| {
+            let Some(r) = ranges.iter().find(|r| r.contains(from)) else { return true };
+            if !r.contains(to) {
                 return true;
             }
             let Some(list) = boundaries.get(r.module as usize) else { return false };
-            let place = |pc: u64| list.partition_point(|b| *b <= pc);
+            let place = |pc: GuestAddr| list.partition_point(|b| *b <= pc.0);
             let to_place = place(to);
-            to_place != place(from) || to_place > 0 && list[to_place - 1] == to
+            to_place != place(from) || to_place > 0 && list[to_place - 1] == to.0
         };
         let any_self_modifying = self.any_self_modifying();
         // What reads its target is told of, or that it is indirect.
@@ -742,38 +740,38 @@ impl CodeCache {
             fixed: (!told && self.users == 1).then_some((&self.fixed, memory)),
             last: Cell::default(),
         };
-        let self_modifying = |start: u64, end: u64| {
+        let self_modifying = |start: GuestAddr, end: GuestAddr| {
             any_self_modifying
-                && (outside.ranges.iter().any(|r| r.self_modifying && start < r.end.0 && r.start.0 < end)
-                    || self.once_writable.range(GuestAddr(start).page()..GuestAddr(end)).next().is_some())
+                && (outside.ranges.iter().any(|r| r.self_modifying && start < r.end && r.start < end)
+                    || self.once_writable.range(start.page()..end).next().is_some())
         };
-        let until = |pc| map::executable_until(ranges, GuestAddr(pc)).0;
-        self.batch.discover(pc.0, self.masked, &mut self.code.reader(memory, &self_modifying, &until), &outside);
+        let until = |pc| map::executable_until(ranges, pc);
+        self.batch.discover(pc, self.masked, &mut self.code.reader(memory, &self_modifying, &until), &outside);
         log::trace!(target: subject::LINK, "{} blocks from {pc:#x} on are translated", self.batch.blocks.len());
         if !self.batch.blocks.is_empty() {
             self.fresh.clear();
             for b in self.batch.blocks.iter().filter(|_| any_self_modifying) {
-                for page in [b.pc, b.end - 1].map(|at| GuestAddr(at).page()) {
+                for page in [b.pc, b.end.minus(1)].map(GuestAddr::page) {
                     if !self.fresh.contains(&page) {
                         self.fresh.push(page);
                     }
                 }
             }
-            let last = Cell::new((0, 0, 0));
-            let module_of = |pc: u64| {
+            let last = Cell::new((GuestAddr(0), GuestAddr(0), 0));
+            let module_of = |pc: GuestAddr| {
                 let (start, end, module) = last.get();
                 if pc >= start && pc < end {
                     return module;
                 }
-                let Some(r) = ranges.iter().find(|r| r.contains(GuestAddr(pc))) else { return 0 };
-                last.set((r.start.0, r.end.0, r.module));
+                let Some(r) = ranges.iter().find(|r| r.contains(pc)) else { return 0 };
+                last.set((r.start, r.end, r.module));
                 r.module
             };
             let base = self.chunks[chunk].next();
             let watched = self.trace.recorded.objects.then_some(&self.watched);
-            let is_watched = |pc: u64| watched.and_then(|watched| watched.at(module_of(pc), pc));
+            let is_watched = |pc: GuestAddr| watched.and_then(|watched| watched.at(module_of(pc), pc.0));
             let hooks = self.trace.settings.frames().then_some(&self.hooks);
-            let hook_at = |pc: u64| hooks.and_then(|hooks| hooks.at(module_of(pc), pc));
+            let hook_at = |pc: GuestAddr| hooks.and_then(|hooks| hooks.at(module_of(pc), pc.0));
             // Branches to code that changes are taken back, which uncounted ones cannot be; what records needs every entry.
             let derived_edges = !self.self_modifying(pc) && !self.trace.settings.any() && !self.trace.recorded.objects;
             self.trans.begin_batch();

@@ -21,8 +21,8 @@ use super::{CallStop, CodeCache, ExecRange, Protected};
 
 /// Up to where memory can be executed from `pc` on without a gap; `pc` itself, if it cannot.
 pub(super) fn executable_until(ranges: &[ExecRange], pc: GuestAddr) -> GuestAddr {
-    if pc.page().0 == VSYSCALL_PAGE {
-        return GuestAddr(VSYSCALL_PAGE + 0x1000);
+    if pc.page() == VSYSCALL_PAGE {
+        return VSYSCALL_PAGE.plus(0x1000);
     }
     let mut end = pc;
     // They are in order.
@@ -39,7 +39,7 @@ pub(super) fn executable_until(ranges: &[ExecRange], pc: GuestAddr) -> GuestAddr
 impl CodeCache {
     /// Whether `pc` is in executable memory, as far as is known.
     pub fn executable(&self, pc: GuestAddr) -> bool {
-        pc.page().0 == VSYSCALL_PAGE || self.range_of(pc).is_some()
+        pc.page() == VSYSCALL_PAGE || self.range_of(pc).is_some()
     }
 
     /// Whether code at `pc` can be translated without asking anything of the guest.
@@ -49,7 +49,7 @@ impl CodeCache {
 
     /// Addresses of executable memory that no chunk is near.
     pub fn out_of_reach(&self) -> Vec<GuestAddr> {
-        self.ranges.iter().map(|r| r.start).filter(|&pc| pc.0 != VSYSCALL_PAGE && !self.has_chunk_for(pc)).collect()
+        self.ranges.iter().map(|r| r.start).filter(|&pc| pc != VSYSCALL_PAGE && !self.has_chunk_for(pc)).collect()
     }
 
     /// Whether any of `start..end` is executable memory, as far as is known.
@@ -88,8 +88,8 @@ impl CodeCache {
             for insn in batch.insns_of(b) {
                 let mut now = [0; 16];
                 let bytes = insn.bytes();
-                if memory.read(insn.pc(), &mut now[..bytes.len()]) != bytes.len() || now[..bytes.len()] != *bytes {
-                    self.kill_range(GuestAddr(insn.pc()), GuestAddr(insn.next()));
+                if memory.read(insn.pc().0, &mut now[..bytes.len()]) != bytes.len() || now[..bytes.len()] != *bytes {
+                    self.kill_range(insn.pc(), insn.next());
                     fine = false;
                 }
             }
@@ -224,13 +224,13 @@ impl CodeCache {
 
     /// The vsyscall page is in no map on some kernels; it gets a module when code of it runs.
     pub(super) fn module_for_vsyscall(&mut self) {
-        if self.range_of(GuestAddr(VSYSCALL_PAGE)).is_none() {
+        if self.range_of(VSYSCALL_PAGE).is_none() {
             self.modules.push(Module {
                 path: None::<PathBuf>,
                 file: None,
                 image: None,
-                start: GuestAddr(VSYSCALL_PAGE),
-                end: GuestAddr(VSYSCALL_PAGE + 4096),
+                start: VSYSCALL_PAGE,
+                end: VSYSCALL_PAGE.plus(4096),
                 offset: 0,
             });
             if self.hooks.modules() + 1 == self.modules.len() {
@@ -241,8 +241,8 @@ impl CodeCache {
             }
             let module = (self.modules.len() - 1) as u32;
             self.ranges.push(ExecRange {
-                start: GuestAddr(VSYSCALL_PAGE),
-                end: GuestAddr(VSYSCALL_PAGE + 4096),
+                start: VSYSCALL_PAGE,
+                end: VSYSCALL_PAGE.plus(4096),
                 module,
                 self_modifying: false,
                 shared: None,
@@ -389,6 +389,6 @@ mod tests {
         assert_eq!([0x1000, 0x2fff, 0x3000, 0x6abc].map(until), [0x4000, 0x4000, 0x4000, 0x7000]);
         // Nothing is there.
         assert_eq!([0xfff, 0x4000, 0x5fff, 0x7000].map(until), [0xfff, 0x4000, 0x5fff, 0x7000]);
-        assert_eq!(until(VSYSCALL_PAGE + 0x400), VSYSCALL_PAGE + 0x1000);
+        assert_eq!(until(VSYSCALL_PAGE.0 + 0x400), VSYSCALL_PAGE.0 + 0x1000);
     }
 }

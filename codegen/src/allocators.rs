@@ -27,7 +27,7 @@ const TAKEN: [(Gpr, SlotWord); 2] = [(Gpr::RCX, SlotWord::T1), (Gpr::RDX, SlotWo
 
 impl Emitter<'_> {
     /// In front of the first instruction of a block at `pc`, which is watched; `live`: the flags that are needed from there on.
-    pub(super) fn watch(&mut self, pc: u64, watch: Watch, live: u8) {
+    pub(super) fn watch(&mut self, pc: GuestAddr, watch: Watch, live: u8) {
         let keeps_flags = live & STATUS != 0;
         // First of all: it may be both.
         if watch.returns {
@@ -41,8 +41,8 @@ impl Emitter<'_> {
         }
     }
 
-    fn stop_for_allocators(&mut self, pc: u64, returns: bool) {
-        let id = self.trans.add_stub(StubKind::Watched { pc: GuestAddr(pc), returns });
+    fn stop_for_allocators(&mut self, pc: GuestAddr, returns: bool) {
+        let id = self.trans.add_stub(StubKind::Watched { pc: pc, returns });
         self.out.stubs.push((self.out.code.pos(), id));
         self.out.code.stop(id);
     }
@@ -64,7 +64,7 @@ impl Emitter<'_> {
     }
 
     /// Gives everything back, and behind that the stop that the jumps from `slow` lead to.
-    fn end_of_allocators(&mut self, pc: u64, returns: bool, keeps_flags: bool, slow: Vec<usize>) {
+    fn end_of_allocators(&mut self, pc: GuestAddr, returns: bool, keeps_flags: bool, slow: Vec<usize>) {
         self.give_back_from_allocators(keeps_flags);
         let done = self.out.code.jmp_away();
         slow.into_iter().for_each(|from| self.out.code.patch_here(from));
@@ -89,7 +89,7 @@ impl Emitter<'_> {
     }
 
     /// An allocator that hands out a block begins.
-    fn allocator_begins(&mut self, pc: u64, allocator: Allocator, keeps_flags: bool) {
+    fn allocator_begins(&mut self, pc: GuestAddr, allocator: Allocator, keeps_flags: bool) {
         let table = (self.tables + layout::ALLOCATOR_RETURNS) as i32;
         self.take_for_allocators();
         self.reads_for_allocators();
@@ -135,7 +135,7 @@ impl Emitter<'_> {
     }
 
     /// A function begins that takes a block back.
-    fn free_begins(&mut self, pc: u64, keeps_flags: bool) {
+    fn free_begins(&mut self, pc: GuestAddr, keeps_flags: bool) {
         self.take_for_allocators();
         if keeps_flags {
             self.save_flags(Gpr::RCX);
@@ -162,7 +162,7 @@ impl Emitter<'_> {
     }
 
     /// Calls of allocators return to `pc`, and others may, too.
-    fn allocator_returns(&mut self, pc: u64, keeps_flags: bool) {
+    fn allocator_returns(&mut self, pc: GuestAddr, keeps_flags: bool) {
         let module = (self.module_of)(pc);
         let c = &mut self.out.code;
         c.spill(SlotWord::T1, Gpr::RCX);
@@ -201,8 +201,8 @@ impl Emitter<'_> {
         c.load_gs(Gpr::RDX, SlotWord::TracePos.at());
         dynasm!(c
             ; gs mov DWORD [rdx + 20], module as i32
-            ; gs mov DWORD [rdx + 16], (pc >> 32) as i32
-            ; gs mov DWORD [rdx + 12], pc as i32
+            ; gs mov DWORD [rdx + 16], (pc.0 >> 32) as i32
+            ; gs mov DWORD [rdx + 12], pc.0 as i32
             ; gs mov [rdx + 4], rcx
             ; gs mov DWORD [rdx], ALLOCATOR_RETURNED as i32
         );

@@ -11,10 +11,11 @@ use grind_fragments::fragment_table::{FragmentTable, NO_REG};
 use grind_fragments::testing::Untranslated;
 use grind_isa::decode::MAX_INSNS;
 use grind_trace::{CallTrace, FirstLevel, TraceSettings};
+use grind_types::addr::GuestAddr;
 
 use super::{Emitter, Work};
 
-const GUEST: u64 = 0x40_0000;
+const GUEST: GuestAddr = GuestAddr(0x40_0000);
 
 /// Everything that can be simulated.
 fn traced() -> TraceSettings {
@@ -55,8 +56,8 @@ fn offsets_into_the_largest_blocks_are_whole() {
             batch.discover(
                 GUEST,
                 false,
-                &mut window.reader(&memory, &|_, _| false, &|_| u64::MAX),
-                &Untranslated(0..0, settings.stolen_registers()),
+                &mut window.reader(&memory, &|_, _| false, &|_| GuestAddr(u64::MAX)),
+                &Untranslated(GUEST..GUEST, settings.stolen_registers()),
             );
             let mut trans = FragmentTable::default();
             let e = Emitter::new(&batch, &mut trans, CacheAddr(0x5000_0000), 0x7fe7_0000, &|_| 0, &mut Work::default())

@@ -15,6 +15,7 @@ use grind_isa::decode::STATUS;
 use grind_layout::registers::{Gpr, StolenRegisters};
 use grind_layout::{self as layout, FRAME, SlotWord, TARGET};
 use grind_trace::follow::{CALL_TOLD, CallKind, RETURN_TOLD, StackEffect, TOTALS};
+use grind_types::addr::GuestAddr;
 
 use super::taken::UNRECORDED;
 use crate::follow::FollowCode;
@@ -27,7 +28,7 @@ const EQUAL: u8 = 4;
 #[derive(Clone, Copy, Debug)]
 pub struct Bridge {
     /// The target that it is for, if the transfer is indirect.
-    pub indirect: Option<u64>,
+    pub indirect: Option<GuestAddr>,
     /// What it does to the frames, whoever comes by.
     pub always: StackEffect,
     /// The flags that may be read at the target.
@@ -171,7 +172,7 @@ pub fn emit(c: &mut Asm, b: &Bridge) -> Built {
                 c.patch_rel32(away, b.unmatched_return);
                 None
             }
-            _ if returns_to != 0 => Some(c.return_to(b, returns_to)),
+            _ if returns_to != 0 => Some(c.return_to(b, GuestAddr(returns_to))),
             _ => {
                 c.return_further(b);
                 None
@@ -185,7 +186,7 @@ pub fn emit(c: &mut Asm, b: &Bridge) -> Built {
 /// Code of bridges.
 trait BridgeCode {
     /// Makes rcx zero if it is `pc`, and something else if not.
-    fn zero_if(&mut self, pc: u64);
+    fn zero_if(&mut self, pc: GuestAddr);
     /// Pushes the frame of a call; the innermost one is at `frame`. Returns the field that leads to what deals with its return.
     fn push_frame(&mut self, b: &Bridge, kind_and_levels: (CallKind, u32), frame: Gpr, slow: &mut Vec<usize>) -> usize;
     /// Where one of the thread's totals is: in a register that is ours, or else it is loaded into this one.
@@ -201,18 +202,18 @@ trait BridgeCode {
     /// A return to where the call came from: the return address is in rcx (saved) and right below the stack pointer, the frame at
     /// r10. Returns the field that leads there. Flags are dead only if it is that return, so until that is certain, none is
     /// changed.
-    fn return_to(&mut self, b: &Bridge, returns_to: u64) -> usize;
+    fn return_to(&mut self, b: &Bridge, returns_to: GuestAddr) -> usize;
     /// A return from what a jump led to: on to the frame below.
     fn return_further(&mut self, b: &Bridge);
 }
 
 impl BridgeCode for Asm {
-    fn zero_if(&mut self, pc: u64) {
+    fn zero_if(&mut self, pc: GuestAddr) {
         if has_rorx() {
             // Less the lower half, turned, and less what the upper half then is.
-            let lower = (pc as u32 as i32).wrapping_neg();
+            let lower = (pc.0 as u32 as i32).wrapping_neg();
             dynasm!(self; lea rcx, [rcx + lower]);
-            let upper = (pc.wrapping_add(lower as u64) >> 32) as i32;
+            let upper = (pc.0.wrapping_add(lower as u64) >> 32) as i32;
             if upper != 0 {
                 dynasm!(self; rorx rcx, rcx, 32);
                 self.lea_disp(Gpr::RCX, Gpr::RCX, upper.wrapping_neg());
@@ -220,7 +221,7 @@ impl BridgeCode for Asm {
             return;
         }
         self.spill(SlotWord::T3, Gpr::RAX);
-        self.mov_imm(Gpr::RAX, pc.wrapping_neg());
+        self.mov_imm(Gpr::RAX, pc.0.wrapping_neg());
         self.lea_sum(Gpr::RCX, Gpr::RAX);
         self.reload(Gpr::RAX, SlotWord::T3);
     }
@@ -327,7 +328,7 @@ impl BridgeCode for Asm {
         self.patch_short(zero);
     }
 
-    fn return_to(&mut self, b: &Bridge, returns_to: u64) -> usize {
+    fn return_to(&mut self, b: &Bridge, returns_to: GuestAddr) -> usize {
         // As a rule nothing else can be in the frame's place; but the guest may have written to its stack.
         self.zero_if(returns_to);
         self.is_odd_unless_zero(b);

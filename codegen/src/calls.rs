@@ -28,7 +28,7 @@ use super::{Emitter, Fixup};
 pub(super) struct Taken {
     /// The 32-bit field of the branch.
     pub(super) from: usize,
-    pub(super) target: u64,
+    pub(super) target: GuestAddr,
     pub(super) site: u32,
     /// It is a transfer of control that is recorded; the record has a stack pointer.
     pub(super) transfer: bool,
@@ -141,7 +141,7 @@ impl Emitter<'_> {
     /// How an instruction transfers control, if that is recorded. (A conditional branch: when it is taken.)
     pub(super) fn recorded(&self, insn: &Insn) -> Option<Transfer> {
         let settings = self.call_recorder.settings?;
-        let to = || GuestAddr(insn.target());
+        let to = || insn.target();
         match insn.class {
             Class::Call => Some(Transfer::Call(to())),
             Class::CallIndirect | Class::CallNoRedirect => Some(Transfer::CallIndirect),
@@ -158,18 +158,17 @@ impl Emitter<'_> {
 
     /// The jump that an instruction is, if it gets to no boundary and is counted. (A conditional branch: when it is taken.)
     fn jump_within(&self, insn: &Insn) -> Option<Transfer> {
-        let to = GuestAddr(insn.target());
+        let to = insn.target();
         let how = match insn.class {
             Class::Jmp => Transfer::Jump(to),
             Class::Jcc | Class::Loop => Transfer::Taken(to),
             _ => return None,
         };
-        (self.call_recorder.counts_jumps() && !(self.crosses)(insn.pc(), to.0)).then_some(how)
+        (self.call_recorder.counts_jumps() && !(self.crosses)(insn.pc(), to)).then_some(how)
     }
 
     fn call_site(&mut self, insn: &Insn, kind: SiteKind) -> u32 {
-        let site =
-            Site { module: (self.module_of)(insn.pc()), len: insn.len() as u8, addr: GuestAddr(insn.pc()), kind };
+        let site = Site { module: (self.module_of)(insn.pc()), len: insn.len() as u8, addr: insn.pc(), kind };
         self.trans.new_trace_site(site)
     }
 
@@ -194,7 +193,7 @@ impl Emitter<'_> {
 
     /// A register whose value is not needed at `pc`, if one is known: none of those that are taken, by way of which nothing is
     /// recorded.
-    fn dead_at(&self, pc: u64) -> Option<Gpr> {
+    fn dead_at(&self, pc: GuestAddr) -> Option<Gpr> {
         let batch = self.batch;
         let block = self.call_recorder.steady.then(|| batch.find(pc)).flatten();
         let first = block.and_then(|block| batch.registers_of(&batch.blocks[block]).first());
@@ -326,7 +325,7 @@ impl Emitter<'_> {
         let told =
             self.call_recorder.early || insn.class.ends_block() && !matches!(insn.class, Class::Jcc | Class::Loop);
         let crosses = insn.class.goes_on() && (self.crosses)(insn.pc(), insn.next());
-        let onward = Transfer::Onward(GuestAddr(insn.next()));
+        let onward = Transfer::Onward(insn.next());
         if told {
             if crosses {
                 let block = self.call_recorder.block;
@@ -393,7 +392,7 @@ impl Emitter<'_> {
             .zip(shapes)
             .zip(facts)
             .map(|((insn, shape), &events)| Instruction {
-                addr: GuestAddr(insn.pc()),
+                addr: insn.pc(),
                 len: insn.len() as u8,
                 counted: shape.guest & InsnShape::COUNTED_ELSEWHERE == 0,
                 ends_block: insn.class.ends_block(),

@@ -48,12 +48,12 @@ impl Emitter<'_> {
         }
     }
 
-    pub(super) fn push_return(&mut self, pc: u64) {
-        if i32::try_from(pc).is_ok() {
-            self.out.code.push_imm32(pc as u32);
+    pub(super) fn push_return(&mut self, pc: GuestAddr) {
+        if i32::try_from(pc.0).is_ok() {
+            self.out.code.push_imm32(pc.0 as u32);
         } else {
             let pos = self.out.code.push_literal();
-            self.out.literal(pc, pos);
+            self.out.literal(pc.0, pos);
         }
     }
 
@@ -199,9 +199,8 @@ impl Emitter<'_> {
         let pos = self.out.code.pos();
         // (The engine sees to r9 if it lets the call be made.)
         let ahead = if stolen_registers.in_r9().is_some() { 5 + 4 } else { 5 };
-        let id = self
-            .trans
-            .add_stub(StubKind::Syscall { next: GuestAddr(insn.next()), go: CacheAddr(self.out.code.here() + ahead) });
+        let id =
+            self.trans.add_stub(StubKind::Syscall { next: insn.next(), go: CacheAddr(self.out.code.here() + ahead) });
         self.out.stubs.push((pos, id));
         self.out.code.stop(id);
         self.out.code.patch_short(runs);
@@ -240,7 +239,7 @@ impl Emitter<'_> {
         self.out.code.stop(id);
         self.out.code.patch_short(over);
         self.state_map_entry(StateMapEntry::After);
-        self.out.code.mov_address(Gpr::RCX, insn.next());
+        self.out.code.mov_address(Gpr::RCX, insn.next().0);
     }
 
     pub(super) fn stop(&mut self, insn: &Insn, what: Emulate) {
@@ -250,12 +249,7 @@ impl Emitter<'_> {
 
     /// A stub that is placed later by [`Self::place_stub`].
     pub(super) fn stub_for(&mut self, insn: &Insn, what: Emulate) -> u32 {
-        self.trans.add_stub(StubKind::Emulate {
-            what,
-            pc: GuestAddr(insn.pc()),
-            next: GuestAddr(insn.next()),
-            block: self.current,
-        })
+        self.trans.add_stub(StubKind::Emulate { what, pc: insn.pc(), next: insn.next(), block: self.current })
     }
 
     /// Stops here, as if the instruction had not begun.
@@ -267,7 +261,7 @@ impl Emitter<'_> {
     }
 
     /// Goes to guest address `target`: by nothing, a jump, or a stub behind the hot code.
-    pub(super) fn go(&mut self, target: u64, next_in_order: Option<u64>, to: Option<Goal>) {
+    pub(super) fn go(&mut self, target: GuestAddr, next_in_order: Option<GuestAddr>, to: Option<Goal>) {
         if next_in_order == Some(target) {
             return;
         }
@@ -276,7 +270,13 @@ impl Emitter<'_> {
     }
 
     /// The same, straight from `insn`.
-    pub(super) fn go_from(&mut self, insn: &Insn, target: u64, next_in_order: Option<u64>, to: Option<Goal>) {
+    pub(super) fn go_from(
+        &mut self,
+        insn: &Insn,
+        target: GuestAddr,
+        next_in_order: Option<GuestAddr>,
+        to: Option<Goal>,
+    ) {
         let n = self.out.fixups.len();
         self.go(target, next_in_order, to);
         if let Some(pos) = self.out.fixups.get(n).map(|f| f.pos) {

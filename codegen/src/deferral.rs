@@ -66,7 +66,7 @@ pub(super) struct Deferrals {
     /// By place: the exit that the way to it is, once that has been emitted.
     exits: Vec<Option<u32>>,
     /// By place: the page of its block.
-    pages: Vec<u64>,
+    pages: Vec<GuestAddr>,
     /// Counters that count exits, too; or count what is taken off.
     counters: Vec<(u32, Exit, bool)>,
     /// The place of the block at hand.
@@ -91,7 +91,7 @@ impl Emitter<'_> {
         for (k, &i) in order.iter().enumerate() {
             let from = &batch.blocks[i];
             let insns = batch.insns_of(from);
-            let mut offer = |target: u64, executed: usize, good: u8| {
+            let mut offer = |target: GuestAddr, executed: usize, good: u8| {
                 let Some(j) = batch.find(target) else { return };
                 let to = &batch.blocks[j];
                 // Who is stepping can tell an instruction that leads to itself from a way in by its address only.
@@ -102,7 +102,7 @@ impl Emitter<'_> {
                 }
                 if places[j] > k
                     && !to.return_site
-                    && to.pc >> 12 == from.pc >> 12
+                    && to.pc.page() == from.pc.page()
                     && best[places[j]].is_none_or(|b| b.0 < good)
                 {
                     best[places[j]] = Some((good, k, executed));
@@ -148,13 +148,13 @@ impl Emitter<'_> {
             to.push(deferral);
         }
         let exits = vec![None; order.len()];
-        let pages = order.iter().map(|&i| batch.blocks[i].pc >> 12).collect();
+        let pages = order.iter().map(|&i| batch.blocks[i].pc.page()).collect();
         let first = self.trans.next_block().0;
         self.deferrals = Deferrals { to, places, exits, pages, counters: Vec::new(), here: 0, first };
     }
 
     /// The place of the block of this batch at `target`, if something is deferred to it.
-    fn place_of_carrier(&self, target: u64) -> Option<usize> {
+    fn place_of_carrier(&self, target: GuestAddr) -> Option<usize> {
         if self.deferrals.to.is_empty() {
             return None;
         }
@@ -163,24 +163,21 @@ impl Emitter<'_> {
     }
 
     /// The block at `target`, if something is deferred to it, so that ways from the block at hand lead past its way in.
-    pub(super) fn carrier(&self, target: u64) -> Option<Carrier> {
+    pub(super) fn carrier(&self, target: GuestAddr) -> Option<Carrier> {
         let page = *self.deferrals.pages.get(self.deferrals.here)?;
         if self.batch.find(target).is_some() {
             return self.place_of_carrier(target).map(Carrier::Here);
         }
-        if page != target >> 12 {
+        if page != target.page() {
             return None;
         }
-        let id = self
-            .trans
-            .lookup(GuestAddr(target), self.call_context)
-            .filter(|id| self.trans.deferred.contains_key(id))?;
+        let id = self.trans.lookup(target, self.call_context).filter(|id| self.trans.deferred.contains_key(id))?;
         let distance = self.trans.block(id).cache.since(CacheAddr(self.out.code.base)).cast_signed();
         (distance.abs() < 1 << 30).then_some(Carrier::Known(id))
     }
 
     /// Where a way from the block at hand to that block leads.
-    pub(super) fn past_way_in(&self, target: u64) -> Option<Goal> {
+    pub(super) fn past_way_in(&self, target: GuestAddr) -> Option<Goal> {
         let block = self.id_of(self.carrier(target)?);
         Some(Goal { block, free: false, past_way_in: true })
     }
@@ -201,7 +198,7 @@ impl Emitter<'_> {
     }
 
     /// Whether what has been executed of the block at hand, after so many instructions, is deferred to `target`.
-    fn deferrals_to(&self, target: u64, executed: usize) -> Option<usize> {
+    fn deferrals_to(&self, target: GuestAddr, executed: usize) -> Option<usize> {
         let t = self.place_of_carrier(target)?;
         let deferral = self.deferrals.to[t].as_ref()?;
         (deferral.from == self.deferrals.here && deferral.executed == executed).then_some(t)
@@ -216,7 +213,7 @@ impl Emitter<'_> {
 
     /// If the way to `target` behind the instruction at hand is deferred, takes note of what it is told by, and says so. It is the
     /// jump that the instruction is if it `jumps`.
-    pub(super) fn defer_on(&mut self, insn: &Insn, target: u64, jumps: bool) -> bool {
+    pub(super) fn defer_on(&mut self, insn: &Insn, target: GuestAddr, jumps: bool) -> bool {
         let Some(t) = self.deferrals_to(target, self.call_recorder.done) else { return false };
         let (site, _) = if jumps { self.exit_by_jump(insn, None) } else { self.exit_of(insn, None) };
         let exits = &mut self.trans.follow.exits;
@@ -261,7 +258,7 @@ impl Emitter<'_> {
             self.bump_exit(counter, deferral.total.map(u32::wrapping_neg), b.live_in);
             let pos = self.out.code.jmp();
             let to = Some(Goal { block: id, free: false, past_way_in: true });
-            self.out.fixups.push(super::Fixup { pos, target: b.pc.0, to });
+            self.out.fixups.push(super::Fixup { pos, target: b.pc, to });
             self.trans.set_entry(id, CacheAddr(way_in));
             let exits: Vec<u32> = deferral.ways.iter().filter_map(|&way| self.deferrals.exits[way]).collect();
             debug_assert!(exits.len() == deferral.ways.len(), "the way to each of them has been emitted");

@@ -10,7 +10,7 @@ use grind_fragments::hotness::Bias;
 use grind_isa::decode::{Class, Insn, OSZAP, STATUS};
 use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
-use grind_types::addr::CacheAddr;
+use grind_types::addr::{CacheAddr, GuestAddr};
 use iced_x86::OpKind;
 
 use super::{Emitter, Fixup};
@@ -58,7 +58,7 @@ pub(super) struct Exit {
     pub(super) pos: usize,
     pub(super) counter: u32,
     /// Where it leads.
-    pub(super) target: u64,
+    pub(super) target: GuestAddr,
     pub(super) to: Option<Goal>,
     /// The block that is not executed then.
     pub(super) skipped: FragmentId,
@@ -238,7 +238,7 @@ impl Emitter<'_> {
             let turned = here.is_none() && behind.is_some() && self.turned(last);
             let inverted = repeated || turned;
             // Which of its copies a branch leads to: the one that it runs into, else the one in the same copy of a loop.
-            let find = |target: u64| {
+            let find = |target: GuestAddr| {
                 let j = self.batch.find(target)?;
                 if order.get(k + 1) == Some(&j) && !lands(j) {
                     return Some(k + 1);
@@ -319,7 +319,7 @@ impl Emitter<'_> {
             self.trans.add_way_in(CacheAddr(self.out.code.here()), id);
             let pos = self.out.code.jmp();
             let to = Some(Goal { block: id, free: true, past_way_in: false });
-            self.out.fixups.push(Fixup { pos, target: b.pc.0, to });
+            self.out.fixups.push(Fixup { pos, target: b.pc, to });
             self.trans.set_entry(id, CacheAddr(entry));
         }
     }

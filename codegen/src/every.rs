@@ -69,7 +69,7 @@ pub(super) fn plan(insns: &[Insn], registers: &[Registers], every: EveryAccess) 
     let mut list = Vec::new();
     for (i, insn) in insns.iter().enumerate() {
         let bits = every.code_line.trailing_zeros();
-        let (first, last) = (insn.pc() >> bits, (insn.next() - 1) >> bits);
+        let (first, last) = (insn.pc().0 >> bits, insn.next().minus(1).0 >> bits);
         list.clear();
         events::accesses(insn, &mut list);
         let apart = is_special(&list) || list.iter().any(|a| a.when == When::Iteration);
@@ -86,7 +86,7 @@ pub(super) fn plan(insns: &[Insn], registers: &[Registers], every: EveryAccess) 
         line = last;
         let Some(stretch) = stretches.last_mut() else { continue };
         stretch.instructions += 1;
-        stretch.bytes = (insn.next() - insns[stretch.first].pc()) as u16;
+        stretch.bytes = insn.next().since(insns[stretch.first].pc()) as u16;
         for &access in told {
             add(stretch, &start, &known, &mut open, i, access, every);
         }

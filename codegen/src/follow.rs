@@ -30,13 +30,13 @@ impl Emitter<'_> {
     }
 
     /// The flags that may be read at `pc`, which is entered in the same call context.
-    pub(super) fn live_at(&self, pc: u64) -> u8 {
+    pub(super) fn live_at(&self, pc: GuestAddr) -> u8 {
         if !self.call_recorder.steady {
             return STATUS;
         }
         match self.batch.find(pc) {
             Some(i) => self.batch.insns[self.batch.blocks[i].first].live,
-            None => match self.trans.lookup(GuestAddr(pc), self.call_context) {
+            None => match self.trans.lookup(pc, self.call_context) {
                 Some(id) => self.trans.block(id).live_in,
                 None => self.batch.live_ahead(pc),
             },
@@ -255,7 +255,7 @@ impl Emitter<'_> {
     }
 
     /// Goes on to `target` from behind the hot code, past what that has in front or not.
-    pub(super) fn go_on(&mut self, target: u64, past_front: bool, to: Option<Goal>) {
+    pub(super) fn go_on(&mut self, target: GuestAddr, past_front: bool, to: Option<Goal>) {
         let pos = self.out.code.jmp();
         if past_front {
             self.work.past_front.push(pos);

@@ -22,7 +22,7 @@ const TAKEN: [(Gpr, SlotWord); 2] = [(Gpr::RCX, SlotWord::T1), (Gpr::RDX, SlotWo
 
 impl Emitter<'_> {
     /// In front of the first instruction of a block at `pc`, where a hook is; `live`: the flags that are needed from there on.
-    pub(super) fn frame_hook(&mut self, pc: u64, hook: FrameHook, live: u8) {
+    pub(super) fn frame_hook(&mut self, pc: GuestAddr, hook: FrameHook, live: u8) {
         let keeps_flags = live & STATUS != 0;
         for (register, word) in TAKEN {
             self.out.code.spill(word, register);
@@ -73,7 +73,7 @@ impl Emitter<'_> {
         let done = self.out.code.jmp_away();
         self.out.code.patch_here(slow);
         self.give_back_from_frames(keeps_flags);
-        let id = self.trans.add_stub(StubKind::Framed { pc: GuestAddr(pc) });
+        let id = self.trans.add_stub(StubKind::Framed { pc: pc });
         self.out.stubs.push((self.out.code.pos(), id));
         self.out.code.stop(id);
         self.out.code.patch_here(done);
@@ -124,13 +124,13 @@ impl Emitter<'_> {
     }
 
     /// Records a frame, whose code object is at rdx.
-    fn record_frame(&mut self, first: u32, frame: u8, pc: u64) {
+    fn record_frame(&mut self, first: u32, frame: u8, pc: GuestAddr) {
         const { assert!(FRAME_WORDS == 9) };
         let c = &mut self.out.code;
         c.load_gs(Gpr::RCX, SlotWord::TracePos.at());
         dynasm!(c
-            ; gs mov DWORD [rcx + 32], (pc >> 32) as i32
-            ; gs mov DWORD [rcx + 28], pc as i32
+            ; gs mov DWORD [rcx + 32], (pc.0 >> 32) as i32
+            ; gs mov DWORD [rcx + 28], pc.0 as i32
             ; gs mov [rcx + 20], rsp
             ; gs mov [rcx + 12], rdx
         );

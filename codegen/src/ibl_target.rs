@@ -38,7 +38,7 @@ impl Emitted {
         let c = &mut self.code;
         let pos = c.pos();
         if std::is_x86_feature_detected!("sse4.2") {
-            c.mov_imm(Gpr::RCX, remainder_before(pc.0).into());
+            c.mov_imm(Gpr::RCX, remainder_before(pc).into());
             match way {
                 // crc32 rcx, [rsp-8]
                 Way::Return | Way::Paired => dynasm!(c; crc32 rcx, QWORD [rsp - 8]),
@@ -51,7 +51,7 @@ impl Emitted {
                 Way::Return | Way::Paired => dynasm!(c; mov rcx, [rsp - 8]),
                 Way::Jump | Way::Call => c.reload(Gpr::RCX, layout::TARGET),
             }
-            c.zero_if_equal_slowly(pc.0);
+            c.zero_if_equal_slowly(pc);
         }
         let ok = c.jrcxz();
         let next = c.jmp();
@@ -85,8 +85,10 @@ pub fn entry_of(way: Way, target: GuestAddr) -> u32 {
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
 /// What `crc32` has to begin with to end with 0 after the 64 bits of `pc`.
-fn remainder_before(pc: u64) -> u32 {
-    pc.to_be_bytes().iter().fold(0, |after, byte| after << 8 ^ BEFORE_A_BYTE[(after >> 24) as usize] ^ u32::from(*byte))
+fn remainder_before(pc: GuestAddr) -> u32 {
+    pc.0.to_be_bytes()
+        .iter()
+        .fold(0, |after, byte| after << 8 ^ BEFORE_A_BYTE[(after >> 24) as usize] ^ u32::from(*byte))
 }
 
 /// By its highest byte: what has been before a remainder, eight bits of 0 ago.
@@ -112,7 +114,7 @@ pub(super) trait IblTargetCode {
     /// Turns a target in rcx into the number of its entry.
     fn entry_number(&mut self, way: Way);
     /// Makes rcx zero if it is `pc`, and something else if not, on older processors: through rax.
-    fn zero_if_equal_slowly(&mut self, pc: u64);
+    fn zero_if_equal_slowly(&mut self, pc: GuestAddr);
 }
 
 impl IblTargetCode for Asm {
@@ -123,9 +125,9 @@ impl IblTargetCode for Asm {
         dynasm!(self; movzx ecx, cx);
     }
 
-    fn zero_if_equal_slowly(&mut self, pc: u64) {
+    fn zero_if_equal_slowly(&mut self, pc: GuestAddr) {
         self.spill(SlotWord::T1, Gpr::RAX);
-        dynasm!(self; mov rax, QWORD pc.wrapping_neg() as i64);
+        dynasm!(self; mov rax, QWORD pc.0.wrapping_neg() as i64);
         self.lea_sum(Gpr::RCX, Gpr::RAX);
         self.reload(Gpr::RAX, SlotWord::T1);
     }
@@ -159,21 +161,22 @@ mod tests {
     use super::*;
 
     /// What `crc32` makes of `pc` if it begins with `before`, a bit at a time.
-    fn remainder(before: u32, pc: u64) -> u32 {
+    fn remainder(before: u32, pc: GuestAddr) -> u32 {
         (0..64).fold(before, |r, bit| {
-            let r = r ^ (pc >> bit & 1) as u32;
+            let r = r ^ (pc.0 >> bit & 1) as u32;
             (r >> 1) ^ (POLYNOMIAL * (r & 1))
         })
     }
 
     #[test]
     fn a_remainder_is_made_zero_by_its_address() {
-        for pc in [0, 1, 0x40_1000, 0x5555_5555_4321, 0x7fff_f7ff_ffff, u64::MAX, 0x8000_0000_0000_0001] {
+        for pc in [0, 1, 0x40_1000, 0x5555_5555_4321, 0x7fff_f7ff_ffff, u64::MAX, 0x8000_0000_0000_0001].map(GuestAddr)
+        {
             assert_eq!(remainder(remainder_before(pc), pc), 0, "{pc:#x}");
             // Like the instruction: the CRC of iSCSI, without its first and last turn.
-            assert_ne!(remainder(remainder_before(pc), pc ^ 1), 0, "{pc:#x}");
+            assert_ne!(remainder(remainder_before(pc), GuestAddr(pc.0 ^ 1)), 0, "{pc:#x}");
         }
-        assert_eq!(!remainder(u32::MAX, u64::from_le_bytes(*b"12345678")), 0x6087_809a);
+        assert_eq!(!remainder(u32::MAX, GuestAddr(u64::from_le_bytes(*b"12345678"))), 0x6087_809a);
     }
 
     /// Which bits of an address choose its entry.
@@ -192,7 +195,7 @@ mod tests {
             // that is not a sum of those of others: Gauss's elimination.
             let mut basis: Vec<u32> = Vec::new();
             for bit in (0..47).filter(|bit| bits >> bit & 1 == 0) {
-                let left = basis.iter().fold(remainder(0, 1 << bit), |r, b| r.min(r ^ b));
+                let left = basis.iter().fold(remainder(0, GuestAddr(1 << bit)), |r, b| r.min(r ^ b));
                 assert_ne!(left, 0, "{way:?}: bit {bit}");
                 basis.push(left);
                 basis.sort_unstable_by(|a, b| b.cmp(a));

@@ -70,7 +70,7 @@ struct Fixup {
     /// Offset of the 32-bit field.
     pos: usize,
     /// Guest address that it leads to.
-    target: u64,
+    target: GuestAddr,
     /// The block of this batch that it leads to, if there is one.
     to: Option<Goal>,
 }
@@ -268,7 +268,7 @@ pub struct Emitter<'a> {
     trans: &'a mut FragmentTable,
     /// Address of the system-call and indirect-branch tables (below 2 GiB).
     tables: u64,
-    module_of: &'a dyn Fn(u64) -> u32,
+    module_of: &'a dyn Fn(GuestAddr) -> u32,
     out: Emitted,
     work: &'a mut Work,
     /// For the block at hand: its bump, its counter, where the bump was done (offset).
@@ -279,11 +279,11 @@ pub struct Emitter<'a> {
     tracer: simulate::Tracer,
     call_recorder: calls::CallRecorder,
     /// Whether a way from one address to another gets to, or over, a boundary of functions.
-    crosses: &'a dyn Fn(u64, u64) -> bool,
+    crosses: &'a dyn Fn(GuestAddr, GuestAddr) -> bool,
     /// What calls of allocators there are at an address.
-    watched: &'a dyn Fn(u64) -> Option<Watch>,
+    watched: &'a dyn Fn(GuestAddr) -> Option<Watch>,
     /// What hook of an interpreter there is at an address.
-    hooks: &'a dyn Fn(u64) -> Option<FrameHook>,
+    hooks: &'a dyn Fn(GuestAddr) -> Option<FrameHook>,
     masked: bool,
     /// The plan of the block at hand.
     here: derived_edges::Plan,
@@ -301,7 +301,7 @@ pub struct Emitter<'a> {
     /// The block at hand gets a way in for calls, in front of it.
     callable: bool,
     /// It ends with a call that returns here.
-    returns_to: Option<u64>,
+    returns_to: Option<GuestAddr>,
 }
 
 impl<'a> Emitter<'a> {
@@ -312,7 +312,7 @@ impl<'a> Emitter<'a> {
         trans: &'a mut FragmentTable,
         base: CacheAddr,
         tables: u64,
-        module_of: &'a dyn Fn(u64) -> u32,
+        module_of: &'a dyn Fn(GuestAddr) -> u32,
         work: &'a mut Work,
     ) -> Self {
         work.clear();
@@ -368,7 +368,7 @@ impl<'a> Emitter<'a> {
     /// Where functions begin and end: whether a way from one address to another gets to, or over, a boundary.
     /// `steady`: no code changes without a system call.
     #[inline(always)]
-    pub fn bounded(mut self, crosses: &'a dyn Fn(u64, u64) -> bool, steady: bool) -> Self {
+    pub fn bounded(mut self, crosses: &'a dyn Fn(GuestAddr, GuestAddr) -> bool, steady: bool) -> Self {
         self.crosses = crosses;
         self.call_recorder.steady = steady;
         self
@@ -376,14 +376,14 @@ impl<'a> Emitter<'a> {
 
     /// Where allocators begin, and calls of them return to: that is recorded.
     #[inline(always)]
-    pub fn watching(mut self, watched: &'a dyn Fn(u64) -> Option<Watch>) -> Self {
+    pub fn watching(mut self, watched: &'a dyn Fn(GuestAddr) -> Option<Watch>) -> Self {
         self.watched = watched;
         self
     }
 
     /// Where frames of interpreters begin and change: that is recorded.
     #[inline(always)]
-    pub fn hooking(mut self, hooks: &'a dyn Fn(u64) -> Option<FrameHook>) -> Self {
+    pub fn hooking(mut self, hooks: &'a dyn Fn(GuestAddr) -> Option<FrameHook>) -> Self {
         self.hooks = hooks;
         self
     }
@@ -439,7 +439,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Whether block `i` goes on with the one at `pc` by its last instruction alone.
-    fn leads_on(&self, i: usize, pc: u64) -> bool {
+    fn leads_on(&self, i: usize, pc: GuestAddr) -> bool {
         let last = &self.batch.insns_of(&self.batch.blocks[i])[self.batch.blocks[i].n - 1];
         last.class.goes_on() && last.next() == pc
             || matches!(last.class, Class::Jmp | Class::Jcc | Class::Loop) && last.target() == pc
@@ -474,10 +474,10 @@ impl<'a> Emitter<'a> {
         (self.work.seen, self.work.order) = (seen, order);
     }
 
-    fn block(&mut self, b: &Found, next_in_order: Option<u64>, unchecked: bool) {
+    fn block(&mut self, b: &Found, next_in_order: Option<GuestAddr>, unchecked: bool) {
         let insns = self.batch.insns_of(b);
         if b.return_site && !self.pairs {
-            self.out.ibl_target(GuestAddr(b.pc), Way::Return);
+            self.out.ibl_target(b.pc, Way::Return);
         }
         let called = if self.callable { self.out.code.here() } else { 0 };
         if self.callable {
@@ -579,7 +579,7 @@ impl<'a> Emitter<'a> {
         if self.call_recorder.active() {
             self.bump_end = self.bump_end.min(self.out.code.pos());
         }
-        let guest_len = last.next().wrapping_sub(b.pc) as u16;
+        let guest_len = last.next().since(b.pc) as u16;
         // The way on to the next instruction, unless that follows right here.
         if last.class.goes_on()
             && !matches!(last.class, Class::Call | Class::CallIndirect | Class::CallNoRedirect | Class::Loop)
@@ -606,7 +606,7 @@ impl<'a> Emitter<'a> {
         let (held, held_from, held_to) = self.tracer.held(start);
         let dead_in = self.batch.registers_of(b).first().map_or(0, |r| r.dead);
         self.trans.add_fragment(Fragment {
-            pc: GuestAddr(b.pc),
+            pc: b.pc,
             call_context: self.call_context,
             cache: CacheAddr(base + start as u64),
             entry: CacheAddr(base + start as u64),
@@ -683,7 +683,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Emits one instruction; true if its executions are counted elsewhere than by the block.
-    fn insn(&mut self, insn: &Insn, index: usize, next_in_order: Option<u64>) -> bool {
+    fn insn(&mut self, insn: &Insn, index: usize, next_in_order: Option<GuestAddr>) -> bool {
         match insn.class {
             Class::Plain => {
                 self.plain(insn);

@@ -8,7 +8,7 @@
 //! a check too many changes nothing.
 
 use grind_isa::decode::{Class, Insn};
-use grind_types::addr::CacheAddr;
+use grind_types::addr::{CacheAddr, GuestAddr};
 
 use grind_fragments::fragment_table::FragmentId;
 use grind_trace::FirstLevel;
@@ -28,7 +28,7 @@ pub(super) struct Front {
 /// The first and the last code line of an instruction.
 pub(super) fn lines_of(insn: &Insn, f: FirstLevel) -> (u64, u64) {
     let bits = f.line.trailing_zeros();
-    (insn.pc() >> bits, (insn.next() - 1) >> bits)
+    (insn.pc().0 >> bits, insn.next().minus(1).0 >> bits)
 }
 
 /// Whether what comes next is executed with the same caches.
@@ -37,7 +37,7 @@ fn keeps_caches(insn: &Insn) -> bool {
 }
 
 /// Whether a block with this last instruction runs into the one at `pc`, if that stands behind it.
-pub(super) fn runs_into(last: &Insn, pc: u64) -> bool {
+pub(super) fn runs_into(last: &Insn, pc: GuestAddr) -> bool {
     match last.class {
         Class::Jmp => last.target() == pc,
         c => c.goes_on() && last.next() == pc,
@@ -112,16 +112,16 @@ impl Emitter<'_> {
     }
 
     /// The branch of `insn`, in the block at hand, whose field is at `pos`: it may lead past what its target has in front.
-    pub(super) fn note_branch(&mut self, insn: &Insn, target: u64, pos: usize) {
+    pub(super) fn note_branch(&mut self, insn: &Insn, target: GuestAddr, pos: usize) {
         if self.leads_past_front(insn, target) {
             self.work.past_front.push(pos);
         }
     }
 
     /// Whether the way from `insn`, in the block at hand, to `target` may lead past what that has in front.
-    pub(super) fn leads_past_front(&self, insn: &Insn, target: u64) -> bool {
+    pub(super) fn leads_past_front(&self, insn: &Insn, target: GuestAddr) -> bool {
         let Some(f) = self.tracer.fetches().filter(|_| keeps_caches(insn)) else { return false };
-        let same = lines_of(insn, f).1 == target >> f.line.trailing_zeros();
+        let same = lines_of(insn, f).1 == target.0 >> f.line.trailing_zeros();
         match self.batch.find(target).map(|i| self.work.places[i]) {
             Some(to) => same || !self.work.fronts[to].unchecked,
             None => same,

@@ -71,7 +71,7 @@ impl Emitter<'_> {
     }
 
     /// Where calls of the batch lead.
-    pub(super) fn called_within(&self) -> Vec<u64> {
+    pub(super) fn called_within(&self) -> Vec<GuestAddr> {
         let last = self.batch.blocks.iter().filter_map(|b| self.batch.insns_of(b).last());
         last.filter(|last| self.pairs && last.class == Class::Call).map(|last| last.target()).collect()
     }
@@ -99,7 +99,7 @@ impl Emitter<'_> {
 
     /// Goes on with the translation of the same call that is there already, in the same state.
     fn goes_on_with_call(&mut self, insn: &Insn) -> bool {
-        let Some(&there) = self.trans.call_sites.get(&GuestAddr(insn.next())) else { return false };
+        let Some(&there) = self.trans.call_sites.get(&insn.next()) else { return false };
         let rel = there.at.since(CacheAddr(self.out.code.here() + 5)) as i64;
         let alive = there.block.0 < self.trans.next_block().0 && !self.trans.block(there.block).dead;
         if !alive || i32::try_from(rel).is_err() {
@@ -112,15 +112,15 @@ impl Emitter<'_> {
 
     fn begin_call(&mut self, insn: &Insn) {
         let site = CallSite { at: CacheAddr(self.out.code.here()), block: self.current };
-        self.trans.call_sites.insert(GuestAddr(insn.next()), site);
+        self.trans.call_sites.insert(insn.next(), site);
         self.push_return(insn.next());
         self.returns_to = Some(insn.next());
     }
 
     /// Behind a block that ends with a call: where that returns to.
-    pub(super) fn land_behind_call(&mut self, next_in_order: Option<u64>) {
+    pub(super) fn land_behind_call(&mut self, next_in_order: Option<GuestAddr>) {
         let Some(pc) = self.returns_to.take() else { return };
-        self.out.ibl_target(GuestAddr(pc), Way::Paired);
+        self.out.ibl_target(pc, Way::Paired);
         self.go(pc, next_in_order, None);
     }
 

@@ -190,7 +190,7 @@ impl Plan {
             states.push(known);
             if let Some(cache) = settings.fetches {
                 let bits = cache.line.trailing_zeros();
-                let (first, last) = (insn.pc() >> bits, (insn.next() - 1) >> bits);
+                let (first, last) = (insn.pc().0 >> bits, insn.next().minus(1).0 >> bits);
                 if first != line || last != first {
                     open = None;
                     quiet = i;

@@ -3,7 +3,7 @@
 //! pushed, and so does its stub.
 
 use grind_asm::CALL;
-use grind_types::addr::{CacheAddr, GuestAddr};
+use grind_types::addr::CacheAddr;
 
 use grind_fragments::fragment_table::StubKind;
 
@@ -17,9 +17,7 @@ impl Emitter<'_> {
         let fixups = std::mem::take(&mut self.out.fixups);
         for &f in &fixups {
             let calls = self.out.code.buf[f.pos - 1] == CALL;
-            if let Some(id) =
-                f.to.map(|g| g.block).or_else(|| self.trans.lookup(GuestAddr(f.target), self.call_context))
-            {
+            if let Some(id) = f.to.map(|g| g.block).or_else(|| self.trans.lookup(f.target, self.call_context)) {
                 let b = *self.trans.block(id);
                 let free = f.to.is_some_and(|g| g.free);
                 let past_way_in = f.to.is_some_and(|g| g.past_way_in);
@@ -38,14 +36,14 @@ impl Emitter<'_> {
                     self.out.code.patch_rel32(f.pos, body.0);
                     // It cannot be taken back where something is deferred.
                     if !past_way_in {
-                        self.out.links.push((f.pos, GuestAddr(f.target)));
+                        self.out.links.push((f.pos, f.target));
                     }
                     continue;
                 }
             }
             let site = CacheAddr(self.out.code.base + f.pos as u64);
             let call_context = self.call_context;
-            let id = self.trans.add_stub(StubKind::Exit { target: GuestAddr(f.target), site, call_context });
+            let id = self.trans.add_stub(StubKind::Exit { target: f.target, site, call_context });
             let here = self.out.code.here();
             self.out.code.patch_rel32(f.pos, here);
             if calls {

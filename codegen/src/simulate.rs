@@ -203,12 +203,7 @@ impl Emitter<'_> {
     }
 
     pub(super) fn trace_site(&mut self, insn: &Insn, kind: SiteKind) -> u32 {
-        let site = Site {
-            module: (self.module_of)(insn.pc()),
-            len: insn.len() as u8,
-            addr: grind_types::addr::GuestAddr(insn.pc()),
-            kind,
-        };
+        let site = Site { module: (self.module_of)(insn.pc()), len: insn.len() as u8, addr: insn.pc(), kind };
         self.trans.new_trace_site(site)
     }
 

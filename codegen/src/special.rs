@@ -234,9 +234,9 @@ impl Emitter<'_> {
         c.set_condition(condition, b);
         c.zero_extend8(b);
         if !frames_told(&self.tracer.settings) {
-            c.predict(insn.pc(), site, [a, b, d]);
+            c.predict(insn.pc().0, site, [a, b, d]);
         } else {
-            c.predict_alone(insn.pc(), [a, b, d]);
+            c.predict_alone(insn.pc().0, [a, b, d]);
             let given = [a, d].contains(&Gpr::RCX);
             if b != Gpr::RCX {
                 if !given {
@@ -266,9 +266,9 @@ impl Emitter<'_> {
         c.spill(SlotWord::T3, d);
         c.mov_imm(b, u64::from(taken));
         if !frames_told(&self.tracer.settings) {
-            c.predict(insn.pc(), site, [a, b, d]);
+            c.predict(insn.pc().0, site, [a, b, d]);
         } else {
-            c.predict_alone(insn.pc(), [a, b, d]);
+            c.predict_alone(insn.pc().0, [a, b, d]);
             c.mov_reg(d, b);
             let right = c.jrcxz();
             c.tell_stack(a);
@@ -292,7 +292,7 @@ impl Emitter<'_> {
             return;
         }
         let site = self.trace_site(insn, SiteKind::Indirect);
-        let last = layout::TARGETS as u32 + (insn.pc() & 511) as u32 * 8;
+        let last = layout::TARGETS as u32 + (insn.pc().0 & 511) as u32 * 8;
         let c = &mut self.out.code;
         c.spill(SlotWord::T3, Gpr::RAX);
         c.load_gs(Gpr::RAX, last);

@@ -19,7 +19,7 @@ use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter};
 use super::miss_path::Told;
 use super::{Emitter, Work, bridge};
 
-const GUEST: u64 = 0x40_0000;
+const GUEST: GuestAddr = GuestAddr(0x40_0000);
 const CACHE: u64 = 0x5000_0000;
 const TABLES: u64 = 0x7f00_0000;
 
@@ -45,7 +45,7 @@ fn shown(kind: StubKind) -> String {
 }
 
 /// The translation of `code`, whose first instruction is at `pc`.
-fn listing(code: &[u8], pc: u64, cache: u64) -> String {
+fn listing(code: &[u8], pc: GuestAddr, cache: u64) -> String {
     listing_with(code, pc, cache, &[], |emitter| emitter)
 }
 
@@ -53,7 +53,7 @@ fn listing(code: &[u8], pc: u64, cache: u64) -> String {
 /// so often.
 fn listing_with(
     code: &[u8],
-    pc: u64,
+    pc: GuestAddr,
     cache: u64,
     executed: &[(u64, u64, u64)],
     with: impl Fn(Emitter<'_>) -> Emitter<'_>,
@@ -68,33 +68,33 @@ fn listing_traced(code: &[u8], settings: &TraceSettings, with: impl Fn(Emitter<'
 
 fn listing_of(
     code: &[u8],
-    pc: u64,
+    pc: GuestAddr,
     cache: u64,
     executed: &[(u64, u64, u64)],
     settings: &TraceSettings,
     with: impl Fn(Emitter<'_>) -> Emitter<'_>,
 ) -> String {
     let memory = Memory::open(Tid::main_of(Pid::own())).expect("/proc is there");
-    let mut cache_of_code = CodeWindows::holding(pc & !0x3fff, &{
-        let mut window = vec![0; (pc & 0x3fff) as usize];
+    let mut cache_of_code = CodeWindows::holding(GuestAddr(pc.0 & !0x3fff), &{
+        let mut window = vec![0; (pc.0 & 0x3fff) as usize];
         window.extend_from_slice(code);
         window
     });
     let mut batch = Batch::default();
     let mut trans = FragmentTable::default();
     for &(begin, end, n) in executed {
-        trans.hotness.note(GuestAddr(pc + begin), GuestAddr(pc + end), n);
+        trans.hotness.note(pc.plus(begin), pc.plus(end), n);
     }
     batch.discover(
         pc,
         true,
-        &mut cache_of_code.reader(&memory, &|_, _| false, &|_| u64::MAX),
-        &Untranslated(GUEST..GUEST + 0x1000, settings.stolen_registers()),
+        &mut cache_of_code.reader(&memory, &|_, _| false, &|_| GuestAddr(u64::MAX)),
+        &Untranslated(GUEST..GUEST.plus(0x1000), settings.stolen_registers()),
     );
     let e = with(Emitter::new(&batch, &mut trans, CacheAddr(cache), TABLES, &|_| 0, &mut Work::default())).emit();
     let mut out = String::new();
-    for (at, _, line) in text(code, pc) {
-        let _ = writeln!(out, "guest {:x}: {line}", at - pc);
+    for (at, _, line) in text(code, pc.0) {
+        let _ = writeln!(out, "guest {:x}: {line}", at - pc.0);
     }
     let end = if e.literals.is_empty() { e.code.buf.len() } else { e.literal_pos };
     let mut at = 0;
@@ -105,7 +105,7 @@ fn listing_of(
             continue;
         }
         if let Some(b) = trans.blocks.iter().find(|b| b.cache == CacheAddr(cache + at as u64)) {
-            let _ = writeln!(out, "block {:x}, {} instructions, counter {}", b.pc.since(GuestAddr(pc)), b.n, b.counter);
+            let _ = writeln!(out, "block {:x}, {} instructions, counter {}", b.pc.since(pc), b.n, b.counter);
         }
         let (_, len, line) = text(&e.code.buf[at..end.min(at + 16)], cache + at as u64).swap_remove(0);
         // On a way out that has not been counted yet, or on a way in that has.
@@ -309,10 +309,10 @@ fn a_call_that_has_been_translated_goes_on_with_its_first_translation() {
     let mut cache_of_code = CodeWindows::holding(GUEST, &code);
     let mut trans = FragmentTable::default();
     // What is found later begins within what is there.
-    let [first, second] = [(GUEST, CACHE), (GUEST + 1, CACHE + 0x1000)].map(|(pc, cache)| {
+    let [first, second] = [(GUEST, CACHE), (GUEST.plus(1), CACHE + 0x1000)].map(|(pc, cache)| {
         let mut batch = Batch::default();
-        let mut reader = cache_of_code.reader(&memory, &|_, _| false, &|_| u64::MAX);
-        batch.discover(pc, true, &mut reader, &Untranslated(GUEST..GUEST + 0x1000, StolenRegisters::default()));
+        let mut reader = cache_of_code.reader(&memory, &|_, _| false, &|_| GuestAddr(u64::MAX));
+        batch.discover(pc, true, &mut reader, &Untranslated(GUEST..GUEST.plus(0x1000), StolenRegisters::default()));
         Emitter::new(&batch, &mut trans, CacheAddr(cache), TABLES, &|_| 0, &mut Work::default()).in_pairs(true).emit()
     });
     let calls = |lines: &[(u64, usize, String)]| lines.iter().filter(|(_, _, l)| l.starts_with("call ")).count();
@@ -329,10 +329,10 @@ fn a_call_of_a_block_that_is_far_away_and_was_never_called_stops() {
     let memory = Memory::open(Tid::main_of(Pid::own())).expect("/proc is there");
     let mut cache_of_code = CodeWindows::holding(GUEST, &code);
     let mut trans = FragmentTable::default();
-    let [_, caller] = [(GUEST + 6, CACHE + (4 << 30), false), (GUEST, CACHE, true)].map(|(pc, cache, pairs)| {
+    let [_, caller] = [(GUEST.plus(6), CACHE + (4 << 30), false), (GUEST, CACHE, true)].map(|(pc, cache, pairs)| {
         let mut batch = Batch::default();
-        let mut reader = cache_of_code.reader(&memory, &|_, _| false, &|_| u64::MAX);
-        batch.discover(pc, true, &mut reader, &Untranslated(GUEST..GUEST + 0x1000, StolenRegisters::default()));
+        let mut reader = cache_of_code.reader(&memory, &|_, _| false, &|_| GuestAddr(u64::MAX));
+        batch.discover(pc, true, &mut reader, &Untranslated(GUEST..GUEST.plus(0x1000), StolenRegisters::default()));
         Emitter::new(&batch, &mut trans, CacheAddr(cache), TABLES, &|_| 0, &mut Work::default()).in_pairs(pairs).emit()
     });
     let lines = text(&caller.code.buf, CACHE);
@@ -341,7 +341,7 @@ fn a_call_of_a_block_that_is_far_away_and_was_never_called_stops() {
     let to = u64::from_str_radix(call.2.trim_start_matches("call 0x"), 16).expect("an address");
     assert!(lines.iter().any(|(at, _, l)| *at == to && l == "lea 8(%rsp),%rsp"), "{lines:#?}");
     let stub = trans.stubs.iter().find(|s| s.addr == CacheAddr(to + 5)).expect("a stub behind it");
-    assert!(matches!(stub.kind, StubKind::Exit { target, .. } if target == GuestAddr(GUEST + 6)), "{stub:?}");
+    assert!(matches!(stub.kind, StubKind::Exit { target, .. } if target == GUEST.plus(6)), "{stub:?}");
 }
 
 #[test]
@@ -350,8 +350,8 @@ fn behind_a_system_call_the_line_is_checked_again() {
         let memory = Memory::open(Tid::main_of(Pid::own())).expect("/proc is there");
         let mut cache_of_code = CodeWindows::holding(GUEST, code);
         let mut batch = Batch::default();
-        let mut reader = cache_of_code.reader(&memory, &|_, _| false, &|_| u64::MAX);
-        batch.discover(GUEST, true, &mut reader, &Untranslated(GUEST..GUEST + 0x1000, StolenRegisters::Clock));
+        let mut reader = cache_of_code.reader(&memory, &|_, _| false, &|_| GuestAddr(u64::MAX));
+        batch.discover(GUEST, true, &mut reader, &Untranslated(GUEST..GUEST.plus(0x1000), StolenRegisters::Clock));
         let fetches = Some(FirstLevel { line: 64, sets: 64, ways: 8, widest: 64 });
         let settings = TraceSettings { fetches, ..TraceSettings::default() };
         let mut trans = FragmentTable::default();
@@ -359,8 +359,7 @@ fn behind_a_system_call_the_line_is_checked_again() {
             .traced(settings, true)
             .emit();
         // What has no check in front is entered elsewhere.
-        let behind =
-            trans.blocks.iter().find(|b| b.pc == GuestAddr(GUEST + 2)).expect("the block behind the first one");
+        let behind = trans.blocks.iter().find(|b| b.pc == GUEST.plus(2)).expect("the block behind the first one");
         behind.entry == behind.cache
     };
     // syscall; xor eax,eax; ret: a thread may begin behind it, whose code cache is empty
@@ -396,7 +395,7 @@ fn stops_for_what_grind_deferrals_out() {
 #[test]
 fn a_far_operand_goes_through_a_register() {
     // mov eax,[rip+0x100]; push [rip+0x100]; ret
-    let got = listing(&[0x8b, 0x05, 0, 1, 0, 0, 0xff, 0x35, 0, 1, 0, 0, 0xc3], 0x7fff_f7fc_0000, CACHE);
+    let got = listing(&[0x8b, 0x05, 0, 1, 0, 0, 0xff, 0x35, 0, 1, 0, 0, 0xc3], GuestAddr(0x7fff_f7fc_0000), CACHE);
     assert!(got.contains("movabs $0x7FFFF7FC0106,"), "{got}");
     assert!(got.contains("movabs $0x7FFFF7FC010C,"), "{got}");
 }
@@ -593,7 +592,7 @@ fn a_jump_out_of_a_stub_is_a_call_whose_return_leaves_the_stub_too() {
     let always = StackEffect::Push { kind: CallKind::Through, levels: 2, returns_to: 0x40_1005 };
     check_bridge(
         "bridge_through",
-        &bridge::Bridge { always, indirect: Some(0x40_2000), level: 1, through: true, ..CALL },
+        &bridge::Bridge { always, indirect: Some(GuestAddr(0x40_2000)), level: 1, through: true, ..CALL },
     );
 }
 
@@ -605,5 +604,8 @@ fn a_jump_that_is_a_call_shares_the_frame_below() {
 
 #[test]
 fn a_jump_that_is_none_makes_sure_that_no_frame_is_left() {
-    check_bridge("bridge_nothing", &bridge::Bridge { always: StackEffect::Nothing, indirect: Some(0x40_1080), ..CALL });
+    check_bridge(
+        "bridge_nothing",
+        &bridge::Bridge { always: StackEffect::Nothing, indirect: Some(GuestAddr(0x40_1080)), ..CALL },
+    );
 }

@@ -7,7 +7,6 @@ use grind_fragments::fragment_table::StubKind;
 use grind_isa::decode::{self, Insn};
 use grind_layout::SlotWord;
 use grind_layout::registers::Gpr;
-use grind_types::addr::GuestAddr;
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 use super::Emitter;
@@ -45,7 +44,7 @@ impl Emitter<'_> {
         });
         self.out.code.reload(Gpr::RCX, SlotWord::T1);
         let pos = self.out.code.pos();
-        let id = self.trans.add_stub(StubKind::SavedX87 { pc: GuestAddr(insn.pc()) });
+        let id = self.trans.add_stub(StubKind::SavedX87 { pc: insn.pc() });
         self.out.stubs.push((pos, id));
         let c = &mut self.out.code;
         c.stop(id);

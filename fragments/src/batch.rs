@@ -13,6 +13,7 @@ use std::collections::BinaryHeap;
 
 use grind_isa::decode::{self, Class, Insn, STATUS};
 use grind_layout::registers::StolenRegisters;
+use grind_types::addr::GuestAddr;
 use iced_x86::{ConditionCode, InstructionInfoFactory};
 
 use crate::code_reader::CodeReader;
@@ -35,9 +36,9 @@ const LEAST: u32 = CERTAIN / 100 * 50;
 #[derive(Clone, Copy, Debug)]
 pub struct Found {
     /// Where it begins.
-    pub pc: u64,
+    pub pc: GuestAddr,
     /// The address behind it.
-    pub end: u64,
+    pub end: GuestAddr,
     /// First of its instructions in [`Batch::insns`].
     pub first: usize,
     /// Instructions.
@@ -51,7 +52,7 @@ pub struct Found {
 struct Candidate {
     likely: u32,
     order: std::cmp::Reverse<u32>,
-    pc: u64,
+    pc: GuestAddr,
     return_site: bool,
 }
 
@@ -71,9 +72,9 @@ pub struct Batch {
     /// The likelihood that a block must have at present.
     least: u32,
     /// The likeliest of the blocks that were left for later: as a rule, both ways out of the last one that was found.
-    left: Vec<u64>,
+    left: Vec<GuestAddr>,
     /// Code that is not translated here: which flags are live there.
-    ahead: Vec<(u64, u8)>,
+    ahead: Vec<(GuestAddr, u8)>,
     /// By instruction, if somebody wants to know.
     registers: Vec<Registers>,
     info: InstructionInfoFactory,
@@ -100,18 +101,18 @@ impl Default for Batch {
 /// What is known outside a batch.
 pub trait Known {
     /// Flags live at the start of a block that has been translated already.
-    fn live_in(&self, pc: u64) -> Option<u8>;
+    fn live_in(&self, pc: GuestAddr) -> Option<u8>;
     /// Whether a translated block begins at `pc`.
-    fn begins(&self, pc: u64) -> bool;
+    fn begins(&self, pc: GuestAddr) -> bool;
     /// No translated block begins between `pc` (inclusive) and the address returned (exclusive), which is above `pc`
     /// unless one begins at `pc`.
-    fn none_before(&self, pc: u64) -> u64;
+    fn none_before(&self, pc: GuestAddr) -> GuestAddr;
     /// The first boundary of functions or sections in `start..end`.
-    fn boundary_in(&self, _start: u64, _end: u64) -> Option<u64> {
+    fn boundary_in(&self, _start: GuestAddr, _end: GuestAddr) -> Option<GuestAddr> {
         None
     }
     /// Whether a jump from one address to another leads to code of the same call context.
-    fn stays(&self, _from: u64, _to: u64) -> bool {
+    fn stays(&self, _from: GuestAddr, _to: GuestAddr) -> bool {
         true
     }
     /// Whether calls lead to code of the same call context.
@@ -135,7 +136,7 @@ pub trait Known {
         StolenRegisters::default()
     }
     /// Registers that are overwritten before they are read from the start of a block that has been translated already.
-    fn dead_in(&self, _pc: u64) -> Option<u16> {
+    fn dead_in(&self, _pc: GuestAddr) -> Option<u16> {
         None
     }
     /// Whether a block may rely on what others do with registers.
@@ -143,7 +144,7 @@ pub trait Known {
         false
     }
     /// The word at `at`, if it cannot change as long as what is translated of the instruction `user` lives.
-    fn fixed_word(&self, _at: u64, _user: &Insn) -> Option<u64> {
+    fn fixed_word(&self, _at: GuestAddr, _user: &Insn) -> Option<u64> {
         None
     }
     /// What has been executed before, if anything is known of that.
@@ -151,7 +152,7 @@ pub trait Known {
         None
     }
     /// Whether code at `pc` may be translated before the guest gets there.
-    fn may_look_ahead(&self, pc: u64) -> bool;
+    fn may_look_ahead(&self, pc: GuestAddr) -> bool;
 }
 
 /// Where a batch's blocks are, by their address.
@@ -172,12 +173,12 @@ impl Index {
         self.0.fill(0);
     }
 
-    fn slots(pc: u64) -> impl Iterator<Item = usize> {
-        let first = (pc.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize;
+    fn slots(pc: GuestAddr) -> impl Iterator<Item = usize> {
+        let first = (pc.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize;
         (0..Self::SIZE).map(move |i| (first + i) % Self::SIZE)
     }
 
-    fn get(&self, pc: u64, blocks: &[Found]) -> Option<usize> {
+    fn get(&self, pc: GuestAddr, blocks: &[Found]) -> Option<usize> {
         for slot in Self::slots(pc) {
             match self.0[slot] {
                 0 => return None,
@@ -189,7 +190,7 @@ impl Index {
     }
 
     /// Takes note that block `i` begins at `pc`.
-    fn set(&mut self, pc: u64, i: usize) {
+    fn set(&mut self, pc: GuestAddr, i: usize) {
         if let Some(slot) = Self::slots(pc).find(|&s| self.0[s] == 0) {
             self.0[slot] = i as u8 + 1;
         }
@@ -234,7 +235,7 @@ impl Batch {
     ///
     /// A guest that comes back for just what was the likeliest to follow runs through new code in a straight
     /// line: then more and more is found at a time.
-    pub fn discover(&mut self, pc: u64, masked: bool, reader: &mut CodeReader<'_>, known: &impl Known) {
+    pub fn discover(&mut self, pc: GuestAddr, masked: bool, reader: &mut CodeReader<'_>, known: &impl Known) {
         // To find instructions again takes about as long as to decode them; to find out what they do with registers takes longer.
         let keeps = self.keeps && known.wants_registers();
         if keeps {
@@ -277,11 +278,11 @@ impl Batch {
                 continue;
             }
             let first = self.insns.len();
-            let ahead = self.blocks.iter().map(|b| b.pc).filter(|&b| b > at).min().unwrap_or(u64::MAX);
+            let ahead = self.blocks.iter().map(|b| b.pc).filter(|&b| b > at).min().unwrap_or(GuestAddr(u64::MAX));
             // Up to `clear` (exclusive) no block begins.
-            let mut clear = ahead.min(known.none_before(at + 1));
-            let boundary = known.boundary_in(at + 1, u64::MAX).unwrap_or(u64::MAX);
-            let stop = |a: u64| {
+            let mut clear = ahead.min(known.none_before(at.plus(1)));
+            let boundary = known.boundary_in(at.plus(1), GuestAddr(u64::MAX)).unwrap_or(GuestAddr(u64::MAX));
+            let stop = |a: GuestAddr| {
                 if a >= boundary {
                     return true;
                 }
@@ -291,8 +292,8 @@ impl Batch {
                 if known.begins(a) || self.blocks.iter().any(|b| b.pc == a) {
                     return true;
                 }
-                let ahead = self.blocks.iter().map(|b| b.pc).filter(|&b| b > a).min().unwrap_or(u64::MAX);
-                clear = ahead.min(known.none_before(a + 1));
+                let ahead = self.blocks.iter().map(|b| b.pc).filter(|&b| b > a).min().unwrap_or(GuestAddr(u64::MAX));
+                clear = ahead.min(known.none_before(a.plus(1)));
                 false
             };
             let (through, insns) = (known.through(), &mut self.insns);
@@ -305,7 +306,7 @@ impl Batch {
                 continue;
             }
             let mut last = self.insns[first + n - 1];
-            if let Some(target) = last.target_at().and_then(|at| known.fixed_word(at, &last))
+            if let Some(target) = last.target_at().and_then(|at| known.fixed_word(at, &last)).map(GuestAddr)
                 && let Some(direct) = last.leading_to(target)
             {
                 last = direct;
@@ -373,7 +374,7 @@ impl Batch {
     }
 
     /// Takes note of the flags that are live at `pc`, as far as its first instructions tell.
-    fn look_at(&mut self, pc: u64, masked: bool, reader: &mut CodeReader<'_>) {
+    fn look_at(&mut self, pc: GuestAddr, masked: bool, reader: &mut CodeReader<'_>) {
         if !self.ahead.iter().any(|(at, _)| *at == pc) {
             self.ahead.push((pc, decode::flags_live_at(reader, pc, masked)));
         }
@@ -381,17 +382,17 @@ impl Batch {
 
     /// The flags that are live at an address that is not translated here, as far as it has been looked at.
     #[inline]
-    pub fn live_ahead(&self, pc: u64) -> u8 {
+    pub fn live_ahead(&self, pc: GuestAddr) -> u8 {
         self.ahead.iter().find(|(at, _)| *at == pc).map_or(STATUS, |(_, live)| *live)
     }
 
     /// The block that `at` lies in.
-    fn containing(&self, at: u64) -> Option<usize> {
+    fn containing(&self, at: GuestAddr) -> Option<usize> {
         self.blocks.iter().position(|b| at >= b.pc && at < b.end)
     }
 
     /// Cuts block `i` in two at `at`; `None` if no instruction begins there.
-    fn split(&mut self, i: usize, at: u64) -> Option<usize> {
+    fn split(&mut self, i: usize, at: GuestAddr) -> Option<usize> {
         let b = self.blocks[i];
         let k = self.insns[b.first..b.first + b.n].iter().position(|x| x.pc() == at)?;
         if self.blocks.len() >= Index::SIZE - 2 {
@@ -412,7 +413,7 @@ impl Batch {
 
     /// The index of the block that begins at `pc`.
     #[inline]
-    pub fn find(&self, pc: u64) -> Option<usize> {
+    pub fn find(&self, pc: GuestAddr) -> Option<usize> {
         self.index.get(pc, &self.blocks)
     }
 
@@ -442,7 +443,7 @@ impl Batch {
 
     /// The flags that are live at `pc`, which block `from` leads to. Says if that is not `settled` because it is an earlier
     /// block's.
-    fn live_in(&self, pc: u64, from: usize, known: &impl Known, settled: &mut bool) -> u8 {
+    fn live_in(&self, pc: GuestAddr, from: usize, known: &impl Known, settled: &mut bool) -> u8 {
         match self.find(pc) {
             Some(i) => {
                 *settled &= i > from;
@@ -475,18 +476,18 @@ mod tests {
     use crate::code_reader::CodeWindows;
     use crate::testing::Untranslated;
 
-    const AT: u64 = 0x40_0000;
+    const AT: GuestAddr = GuestAddr(0x40_0000);
 
-    fn discover(batch: &mut Batch, code: &[u8], pc: u64) -> Vec<(u64, usize)> {
+    fn discover(batch: &mut Batch, code: &[u8], pc: GuestAddr) -> Vec<(u64, usize)> {
         let memory = Memory::open(Tid::main_of(Pid::own())).expect("/proc is there");
         let mut cache = CodeWindows::holding(AT, code);
         batch.discover(
             pc,
             true,
-            &mut cache.reader(&memory, &|_, _| false, &|_| u64::MAX),
-            &Untranslated(AT..AT + 0x1000, StolenRegisters::default()),
+            &mut cache.reader(&memory, &|_, _| false, &|_| GuestAddr(u64::MAX)),
+            &Untranslated(AT..AT.plus(0x1000), StolenRegisters::default()),
         );
-        let mut found: Vec<_> = batch.blocks.iter().map(|b| (b.pc - AT, b.n)).collect();
+        let mut found: Vec<_> = batch.blocks.iter().map(|b| (b.pc.since(AT), b.n)).collect();
         found.sort_unstable();
         for b in &batch.blocks {
             assert_eq!(batch.insns_of(b)[0].pc(), b.pc);

@@ -9,6 +9,7 @@ use grind_types::hash::Map;
 
 use grind_isa::decode::CodeBytes;
 use grind_ptrace::Memory;
+use grind_types::addr::GuestAddr;
 
 /// Bytes of a window.
 const WINDOW: u64 = 1 << 14;
@@ -19,31 +20,31 @@ const PAGE: u64 = 4096;
 const KEPT: usize = 2048;
 
 /// The page of the legacy system calls.
-pub const VSYSCALL_PAGE: u64 = 0xffff_ffff_ff60_0000;
+pub const VSYSCALL_PAGE: GuestAddr = GuestAddr(0xffff_ffff_ff60_0000);
 
 /// Bytes that follow one another in memory, as one read has found them.
 #[derive(Debug)]
 struct Run {
-    at: u64,
+    at: GuestAddr,
     bytes: Vec<u8>,
 }
 
 impl Run {
     /// What is mapped from `at` up to `end`, without a gap.
-    fn read(memory: &Memory, at: u64, end: u64) -> Self {
-        let mut bytes = vec![0; end.saturating_sub(at) as usize];
-        let n = memory.read(at, &mut bytes);
+    fn read(memory: &Memory, at: GuestAddr, end: GuestAddr) -> Self {
+        let mut bytes = vec![0; end.0.saturating_sub(at.0) as usize];
+        let n = memory.read(at.0, &mut bytes);
         bytes.truncate(n);
         Self { at, bytes }
     }
 
-    fn holds(&self, pc: u64) -> bool {
-        pc.checked_sub(self.at).is_some_and(|start| start < self.bytes.len() as u64)
+    fn holds(&self, pc: GuestAddr) -> bool {
+        pc.0.checked_sub(self.at.0).is_some_and(|start| start < self.bytes.len() as u64)
     }
 
     /// The bytes from `pc` on.
-    fn from(&self, pc: u64) -> &[u8] {
-        pc.checked_sub(self.at).and_then(|start| self.bytes.get(start as usize..)).unwrap_or(&[])
+    fn from(&self, pc: GuestAddr) -> &[u8] {
+        pc.0.checked_sub(self.at.0).and_then(|start| self.bytes.get(start as usize..)).unwrap_or(&[])
     }
 }
 
@@ -52,9 +53,9 @@ impl Run {
 pub struct CodeWindows {
     /// By their first addresses. Each run begins at a page of its own: the first one of the window, or one behind a gap, so there is as a rule
     /// one run in a window, and there are never more than it has pages.
-    windows: Map<u64, Vec<Run>>,
+    windows: Map<GuestAddr, Vec<Run>>,
     /// Those of `windows` that hold code that may change at any time.
-    self_modifying: Vec<u64>,
+    self_modifying: Vec<GuestAddr>,
 }
 
 impl CodeWindows {
@@ -69,7 +70,7 @@ impl CodeWindows {
     #[doc(hidden)]
     #[must_use]
     #[inline]
-    pub fn holding(base: u64, code: &[u8]) -> Self {
+    pub fn holding(base: GuestAddr, code: &[u8]) -> Self {
         let mut cache = Self::default();
         cache.windows.insert(base, vec![Run { at: base, bytes: code.to_vec() }]);
         cache
@@ -80,8 +81,8 @@ impl CodeWindows {
     pub fn reader<'a>(
         &'a mut self,
         memory: &'a Memory,
-        self_modifying: &'a dyn Fn(u64, u64) -> bool,
-        until: &'a dyn Fn(u64) -> u64,
+        self_modifying: &'a dyn Fn(GuestAddr, GuestAddr) -> bool,
+        until: &'a dyn Fn(GuestAddr) -> GuestAddr,
     ) -> CodeReader<'a> {
         if self.windows.len() > KEPT {
             self.clear();
@@ -97,15 +98,15 @@ impl CodeWindows {
 pub struct CodeReader<'a> {
     cache: &'a mut CodeWindows,
     memory: &'a Memory,
-    self_modifying: &'a dyn Fn(u64, u64) -> bool,
-    until: &'a dyn Fn(u64) -> u64,
+    self_modifying: &'a dyn Fn(GuestAddr, GuestAddr) -> bool,
+    until: &'a dyn Fn(GuestAddr) -> GuestAddr,
 }
 
 impl CodeBytes for CodeReader<'_> {
-    fn at(&mut self, pc: u64) -> &[u8] {
-        let most = (self.until)(pc).saturating_sub(pc);
-        let base = pc & !(WINDOW - 1);
-        let end = base.saturating_add(WINDOW + OVERLAP);
+    fn at(&mut self, pc: GuestAddr) -> &[u8] {
+        let most = (self.until)(pc).0.saturating_sub(pc.0);
+        let base = GuestAddr(pc.0 & !(WINDOW - 1));
+        let end = GuestAddr(base.0.saturating_add(WINDOW + OVERLAP));
         let (memory, self_modifying, kept) = (self.memory, self.self_modifying, &mut self.cache.self_modifying);
         let window = self.cache.windows.entry(base).or_insert_with(|| {
             if self_modifying(base, end) {
@@ -115,7 +116,7 @@ impl CodeBytes for CodeReader<'_> {
         });
         let run = window.iter().position(|run| run.holds(pc)).unwrap_or_else(|| {
             // There is a gap before it, or nothing at all.
-            let run = Run::read(memory, pc & !(PAGE - 1), end);
+            let run = Run::read(memory, pc.page(), end);
             if run.holds(pc) {
                 window.push(run);
             }
@@ -147,19 +148,19 @@ mod tests {
     fn the_vsyscall_page_is_known_without_being_read() {
         let memory = Memory::open(Tid::main_of(Pid::own())).unwrap();
         let mut cache = CodeWindows::default();
-        let mut r = cache.reader(&memory, &|_, _| false, &|_| u64::MAX);
-        assert_eq!(r.at(VSYSCALL_PAGE + 0x400)[..8], [0xb8, 201, 0, 0, 0, 0x0f, 5, 0xc3]);
+        let mut r = cache.reader(&memory, &|_, _| false, &|_| GuestAddr(u64::MAX));
+        assert_eq!(r.at(VSYSCALL_PAGE.plus(0x400))[..8], [0xb8, 201, 0, 0, 0, 0x0f, 5, 0xc3]);
     }
 
     #[test]
     fn windows_overlap_and_nothing_is_there_at_address_zero() {
         let memory = Memory::open(Tid::main_of(Pid::own())).unwrap();
         let mut cache = CodeWindows::default();
-        let mut r = cache.reader(&memory, &|_, _| false, &|_| u64::MAX);
-        assert!(r.at(0x10).is_empty());
+        let mut r = cache.reader(&memory, &|_, _| false, &|_| GuestAddr(u64::MAX));
+        assert!(r.at(GuestAddr(0x10)).is_empty());
         let data: Vec<u8> = (0..3 * WINDOW as usize).map(|i| (i / 7) as u8).collect();
         for i in (0..2 * WINDOW as usize).step_by(333) {
-            let at = data.as_ptr() as u64 + i as u64;
+            let at = GuestAddr(data.as_ptr() as u64 + i as u64);
             let got = r.at(at);
             assert!(got.len() >= OVERLAP as usize);
             assert_eq!(got[..OVERLAP as usize], data[i..i + OVERLAP as usize]);
@@ -171,11 +172,11 @@ mod tests {
         let memory = Memory::open(Tid::main_of(Pid::own())).unwrap();
         let mut cache = CodeWindows::default();
         let data = vec![7u8; WINDOW as usize];
-        let at = data.as_ptr() as u64;
-        let until = |_| at + 100;
+        let at = GuestAddr(data.as_ptr() as u64);
+        let until = |_| at.plus(100);
         let mut r = cache.reader(&memory, &|_, _| false, &until);
-        assert_eq!(r.at(at + 90), [7; 10]);
-        assert!(r.at(at + 100).is_empty() && r.at(at + 101).is_empty());
+        assert_eq!(r.at(at.plus(90)), [7; 10]);
+        assert!(r.at(at.plus(100)).is_empty() && r.at(at.plus(101)).is_empty());
     }
 
     #[test]
@@ -188,9 +189,15 @@ mod tests {
         for (first, second, self_modifying) in [(1, 1, false), (2, 3, true)] {
             cache.clear();
             data.fill(first);
-            assert_eq!(cache.reader(&memory, &|_, _| self_modifying, &|_| u64::MAX).at(at)[0], first);
+            assert_eq!(
+                cache.reader(&memory, &|_, _| self_modifying, &|_| GuestAddr(u64::MAX)).at(GuestAddr(at))[0],
+                first
+            );
             data[i] = if self_modifying { second } else { 9 };
-            assert_eq!(cache.reader(&memory, &|_, _| self_modifying, &|_| u64::MAX).at(at)[0], second);
+            assert_eq!(
+                cache.reader(&memory, &|_, _| self_modifying, &|_| GuestAddr(u64::MAX)).at(GuestAddr(at))[0],
+                second
+            );
         }
     }
 }

@@ -57,8 +57,8 @@ impl Hotness {
 
     /// Where a conditional branch goes, if it has been executed often enough to tell.
     pub fn bias(&self, branch: &Insn) -> Option<Bias> {
-        let all = self.end.get(&GuestAddr(branch.next())).copied().filter(|n| *n >= ENOUGH)?;
-        let at = |pc: u64| self.begin.get(&GuestAddr(pc)).copied().unwrap_or(0);
+        let all = self.end.get(&branch.next()).copied().filter(|n| *n >= ENOUGH)?;
+        let at = |pc: GuestAddr| self.begin.get(&pc).copied().unwrap_or(0);
         let (next, target) = (at(branch.next()), at(branch.target()));
         let few = all / SELDOM;
         // Others may lead there, too: what is executed seldom is not gone to often, but not the other way round. A target
@@ -85,7 +85,7 @@ mod tests {
     use crate::code_reader::CodeWindows;
     use crate::testing::Untranslated;
 
-    const AT: u64 = 0x40_0000;
+    const AT: GuestAddr = GuestAddr(0x40_0000);
 
     /// Of a branch over five bytes that has been executed a thousand times.
     fn bias(next: u64, target: u64) -> Option<Bias> {
@@ -93,17 +93,17 @@ mod tests {
         // jnz 1f; nop; ...; 1: ret
         let mut cache = CodeWindows::holding(AT, &[0x75, 5, 0x90, 0x90, 0x90, 0x90, 0xc3, 0xc3]);
         let mut batch = Batch::default();
-        let mut reader = cache.reader(&memory, &|_, _| false, &|_| u64::MAX);
-        batch.discover(AT, true, &mut reader, &Untranslated(AT..AT + 0x1000, StolenRegisters::default()));
+        let mut reader = cache.reader(&memory, &|_, _| false, &|_| GuestAddr(u64::MAX));
+        batch.discover(AT, true, &mut reader, &Untranslated(AT..AT.plus(0x1000), StolenRegisters::default()));
         let branch = *batch.insns_of(&batch.blocks[0]).last()?;
-        assert_eq!((branch.next(), branch.target()), (AT + 2, AT + 7));
+        assert_eq!((branch.next(), branch.target()), (AT.plus(2), AT.plus(7)));
         let mut hotness = Hotness::default();
         assert_eq!(hotness.bias(&branch), None);
-        hotness.note(GuestAddr(AT), GuestAddr(AT + 2), 10);
+        hotness.note(AT, AT.plus(2), 10);
         assert_eq!(hotness.bias(&branch), None, "too few");
-        hotness.note(GuestAddr(AT), GuestAddr(AT + 2), 990);
-        hotness.note(GuestAddr(AT + 2), GuestAddr(AT + 7), next);
-        hotness.note(GuestAddr(AT + 7), GuestAddr(AT + 8), target);
+        hotness.note(AT, AT.plus(2), 990);
+        hotness.note(AT.plus(2), AT.plus(7), next);
+        hotness.note(AT.plus(7), AT.plus(8), target);
         hotness.bias(&branch)
     }
 

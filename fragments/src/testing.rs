@@ -10,19 +10,19 @@ use crate::batch::Known;
 use crate::fragment_table::{Fragment, NO_COUNTER, NO_REG};
 
 /// Nothing has been translated yet; what lies in the range may be looked at. These registers are taken.
-pub struct Untranslated(pub Range<u64>, pub StolenRegisters);
+pub struct Untranslated(pub Range<GuestAddr>, pub StolenRegisters);
 
 impl Known for Untranslated {
-    fn live_in(&self, _pc: u64) -> Option<u8> {
+    fn live_in(&self, _pc: GuestAddr) -> Option<u8> {
         None
     }
 
-    fn begins(&self, _pc: u64) -> bool {
+    fn begins(&self, _pc: GuestAddr) -> bool {
         false
     }
 
-    fn none_before(&self, pc: u64) -> u64 {
-        pc + 1
+    fn none_before(&self, pc: GuestAddr) -> GuestAddr {
+        pc.plus(1)
     }
 
     fn wants_registers(&self) -> bool {
@@ -33,7 +33,7 @@ impl Known for Untranslated {
         self.1
     }
 
-    fn may_look_ahead(&self, pc: u64) -> bool {
+    fn may_look_ahead(&self, pc: GuestAddr) -> bool {
         self.0.contains(&pc)
     }
 }

@@ -5,6 +5,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use grind_layout::registers::{Gpr, StolenRegisters};
+use grind_types::addr::GuestAddr;
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register, RflagsBits};
 
 /// The 16 bytes that begin a client request: four rotations of rdi that leave it as it was.
@@ -103,8 +104,8 @@ pub struct Insn {
 impl Insn {
     /// Its address.
     #[inline]
-    pub fn pc(&self) -> u64 {
-        self.ins.ip()
+    pub fn pc(&self) -> GuestAddr {
+        GuestAddr(self.ins.ip())
     }
 
     /// Its length in bytes.
@@ -116,8 +117,8 @@ impl Insn {
 
     /// The address behind it.
     #[inline]
-    pub fn next(&self) -> u64 {
-        self.ins.next_ip()
+    pub fn next(&self) -> GuestAddr {
+        GuestAddr(self.ins.next_ip())
     }
 
     /// Its bytes, as they stand in the guest (a client request: only the first 15).
@@ -167,20 +168,20 @@ impl Insn {
 
     /// Where a jump or call finds its target, if that is a word at a fixed address.
     #[inline]
-    pub fn target_at(&self) -> Option<u64> {
+    pub fn target_at(&self) -> Option<GuestAddr> {
         let indirect = matches!(self.class, Class::JmpIndirect | Class::CallIndirect);
         (indirect && self.ins.is_ip_rel_memory_operand() && self.ins.segment_prefix() == Register::None)
-            .then(|| self.ins.ip_rel_memory_address())
+            .then(|| GuestAddr(self.ins.ip_rel_memory_address()))
     }
 
     /// The same jump or call as one that leads to `target` directly.
-    pub fn leading_to(self, target: u64) -> Option<Self> {
+    pub fn leading_to(self, target: GuestAddr) -> Option<Self> {
         let (code, class) = match self.class {
             Class::JmpIndirect => (Code::Jmp_rel32_64, Class::Jmp),
             Class::CallIndirect => (Code::Call_rel32_64, Class::Call),
             _ => return None,
         };
-        let mut ins = Instruction::with_branch(code, target).ok()?;
+        let mut ins = Instruction::with_branch(code, target.0).ok()?;
         ins.set_len(self.ins.len());
         ins.set_ip(self.ins.ip());
         Some(Self { ins, class, displacement_at: 0, named: 0, ..self })
@@ -188,8 +189,8 @@ impl Insn {
 
     /// Where a direct branch leads.
     #[inline]
-    pub fn target(&self) -> u64 {
-        self.ins.near_branch_target()
+    pub fn target(&self) -> GuestAddr {
+        GuestAddr(self.ins.near_branch_target())
     }
 }
 
@@ -485,7 +486,7 @@ pub fn may_do_nothing(ins: &Instruction) -> bool {
 pub trait CodeBytes {
     /// The bytes from `pc` on: at least as many as an instruction can have, or all up to the end of what is mapped and can be
     /// executed. Empty: nothing is.
-    fn at(&mut self, pc: u64) -> &[u8];
+    fn at(&mut self, pc: GuestAddr) -> &[u8];
 }
 
 /// Whether more bytes, or others, behind it might make it another instruction: it is none as it stands, or may begin a client request.
@@ -499,8 +500,8 @@ pub(crate) fn class_of(ins: &Instruction) -> Class {
 }
 
 /// The instruction at `pc` that `bytes` begin with.
-pub(crate) fn decode_one(bytes: &[u8], pc: u64, masked: bool) -> Insn {
-    decode(&mut Decoder::with_ip(64, bytes, pc, DecoderOptions::MPX), bytes, masked)
+pub(crate) fn decode_one(bytes: &[u8], pc: GuestAddr, masked: bool) -> Insn {
+    decode(&mut Decoder::with_ip(64, bytes, pc.0, DecoderOptions::MPX), bytes, masked)
 }
 
 /// Decodes the block at `pc` into `out` (appended); it goes on behind the first `through` conditional branches. `stop(a)` says
@@ -508,10 +509,10 @@ pub(crate) fn decode_one(bytes: &[u8], pc: u64, masked: bool) -> Insn {
 /// nothing is mapped at `pc`.
 pub fn decode_block(
     reader: &mut impl CodeBytes,
-    pc: u64,
+    pc: GuestAddr,
     masked: bool,
     through: usize,
-    mut stop: impl FnMut(u64) -> bool,
+    mut stop: impl FnMut(GuestAddr) -> bool,
     out: &mut Vec<Insn>,
 ) -> usize {
     let first = out.len();
@@ -524,9 +525,9 @@ pub fn decode_block(
         }
         // One decoder for as many instructions as this window holds; then the next window.
         let whole_window = bytes.len() > 2 * MAX_INSN_LEN;
-        let mut decoder = Decoder::with_ip(64, bytes, at, DecoderOptions::MPX);
+        let mut decoder = Decoder::with_ip(64, bytes, at.0, DecoderOptions::MPX);
         loop {
-            at = decoder.ip();
+            at = GuestAddr(decoder.ip());
             let full = out.len() - first == MAX_INSNS;
             if full || (at != pc && stop(at)) {
                 return out.len() - first;
@@ -552,10 +553,10 @@ pub fn decode_block(
 }
 
 /// The flags that may be read at `pc` before they are overwritten, as far as a few instructions tell.
-pub fn flags_live_at(reader: &mut impl CodeBytes, pc: u64, masked: bool) -> u8 {
+pub fn flags_live_at(reader: &mut impl CodeBytes, pc: GuestAddr, masked: bool) -> u8 {
     const FEW: usize = 8;
     let bytes = reader.at(pc);
-    let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::MPX);
+    let mut decoder = Decoder::with_ip(64, bytes, pc.0, DecoderOptions::MPX);
     let (mut live, mut open) = (0, STATUS);
     for _ in 0..FEW {
         let here = &bytes[decoder.position()..];

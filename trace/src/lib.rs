@@ -277,7 +277,7 @@ pub struct Special {
     /// The bytes of the instruction, with zeros behind it.
     pub bytes: [u8; 15],
     /// Its address.
-    pub addr: u64,
+    pub addr: GuestAddr,
     /// The program sees the baseline processor.
     pub masked: bool,
     /// Mask register, if there is one.

@@ -10,6 +10,7 @@ use grind_isa::events::resolve::{Done, Jump, State, resolve};
 use grind_tests::costs::{Costs, base_name};
 use grind_tests::simulation::{EVENTS, Geometry};
 use grind_tests::step::{self, Visitor};
+use grind_types::addr::GuestAddr;
 use nix::libc::{self, user_regs_struct};
 use nix::unistd::Pid;
 
@@ -143,7 +144,7 @@ impl Visitor for Twin {
     fn executed(&mut self, before: &user_regs_struct, after: Option<&user_regs_struct>, executions: u64) -> Result<()> {
         let bytes = self.now.take().context("a step without its beginning")?;
         let pc = before.rip;
-        let what = resolve(&bytes, pc, &self.state, true);
+        let what = resolve(&bytes, GuestAddr(pc), &self.state, true);
         ensure!(executions == 1 || what.touches.len() < 3, "a repeated instruction accesses one or two places");
         for run in &mut self.runs {
             let c = run.costs.entry(pc).or_default();

@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use grind_isa::decode::{self, Class, CodeBytes, Insn};
+use grind_types::addr::GuestAddr;
 use grind_types::hash::Map;
 use iced_x86::InstructionInfoFactory;
 
@@ -29,7 +30,7 @@ struct Decoded {
     /// The guest sees the baseline processor.
     masked: bool,
     /// By the address of its first instruction.
-    runs: Map<u64, Run>,
+    runs: Map<GuestAddr, Run>,
     insns: Vec<Insn>,
     /// What they do with registers, once that has been asked for.
     registers: Vec<Option<Registers>>,
@@ -56,10 +57,10 @@ pub(super) fn begin(masked: bool) {
 /// As [`decode::decode_block`]; `places` gets an entry for each instruction.
 pub(super) fn decode_block(
     reader: &mut impl CodeBytes,
-    pc: u64,
+    pc: GuestAddr,
     masked: bool,
     through: usize,
-    mut stop: impl FnMut(u64) -> bool,
+    mut stop: impl FnMut(GuestAddr) -> bool,
     (out, places): (&mut Vec<Insn>, &mut Vec<Place>),
 ) -> usize {
     DECODED.with_borrow_mut(|decoded| {
@@ -112,7 +113,7 @@ pub(super) fn registers(insns: &[Insn], places: &[Place], info: &mut Instruction
 
 impl Decoded {
     /// The instructions at `pc`, if `bytes` begin with theirs.
-    fn run(&self, pc: u64, bytes: &[u8]) -> Option<Run> {
+    fn run(&self, pc: GuestAddr, bytes: &[u8]) -> Option<Run> {
         let run = self.runs.get(&pc)?;
         bytes.starts_with(&self.bytes[run.bytes.start as usize..run.bytes.end as usize]).then(|| run.clone())
     }
@@ -148,17 +149,17 @@ mod tests {
     struct Bytes<'a>(u64, &'a [u8]);
 
     impl CodeBytes for Bytes<'_> {
-        fn at(&mut self, pc: u64) -> &[u8] {
-            pc.checked_sub(self.0).and_then(|at| self.1.get(at as usize..)).unwrap_or_default()
+        fn at(&mut self, pc: GuestAddr) -> &[u8] {
+            pc.0.checked_sub(self.0).and_then(|at| self.1.get(at as usize..)).unwrap_or_default()
         }
     }
 
-    fn both(code: &[u8], pc: u64, masked: bool, through: usize, stops: &[u64]) {
+    fn both(code: &[u8], pc: GuestAddr, masked: bool, through: usize, stops: &[u64]) {
         let show = |i: &Insn| {
             let Insn { ins, class, live, reads, kills, displacement_at, .. } = i;
             format!("{ins:?} {class:?} {live} {reads} {kills} {displacement_at} {:?}", i.bytes())
         };
-        let stop = |at| stops.contains(&at);
+        let stop = |at: GuestAddr| stops.contains(&at.0);
         let mut plain = Vec::new();
         let n = decode::decode_block(&mut Bytes(0x1000, code), pc, masked, through, stop, &mut plain);
         begin(masked);
@@ -181,7 +182,7 @@ mod tests {
         let (mut kept, mut places) = (Vec::new(), Vec::new());
         for at in 0..=KEPT as u64 / 100 {
             let pc = 0x1000 + at * 0x1000;
-            decode_block(&mut Bytes(pc, &code), pc, true, 0, |_| false, (&mut kept, &mut places));
+            decode_block(&mut Bytes(pc, &code), GuestAddr(pc), true, 0, |_| false, (&mut kept, &mut places));
         }
         assert!(places.len() > KEPT && places.iter().all(Option::is_some));
         let (mut info, mut got) = (InstructionInfoFactory::new(), Vec::new());
@@ -231,7 +232,7 @@ mod tests {
             }
             let len = code.len() - random(4).min(code.len() as u64) as usize;
             let stops: Vec<u64> = (0..random(4)).map(|_| 0x1000 + random(80)).collect();
-            both(&code[..len], 0x1000 + random(30), random(50) != 0, random(3) as usize, &stops);
+            both(&code[..len], GuestAddr(0x1000 + random(30)), random(50) != 0, random(3) as usize, &stops);
         }
     }
 }

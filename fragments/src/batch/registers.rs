@@ -7,6 +7,7 @@
 
 use grind_isa::decode::{self, Class, Insn};
 use grind_layout::registers::Gpr;
+use grind_types::addr::GuestAddr;
 use iced_x86::{InstructionInfoFactory, InstructionInfoOptions, OpAccess};
 
 use super::{Batch, Found, Known, decoded};
@@ -105,7 +106,7 @@ impl Batch {
     }
 
     /// Those that may be read at `pc` and from there on.
-    fn registers_at(&self, pc: u64, known: &impl Known) -> u16 {
+    fn registers_at(&self, pc: GuestAddr, known: &impl Known) -> u16 {
         if !known.relies_on_others() {
             return ALL;
         }
@@ -142,7 +143,7 @@ mod tests {
     use super::*;
     use crate::code_reader::CodeWindows;
 
-    const AT: u64 = 0x40_0000;
+    const AT: GuestAddr = GuestAddr(0x40_0000);
 
     /// Code that lies here; what is known of registers behind it.
     struct Surroundings {
@@ -152,28 +153,28 @@ mod tests {
     }
 
     impl Known for Surroundings {
-        fn live_in(&self, _pc: u64) -> Option<u8> {
+        fn live_in(&self, _pc: GuestAddr) -> Option<u8> {
             None
         }
 
-        fn begins(&self, pc: u64) -> bool {
-            pc == AT + self.len
+        fn begins(&self, pc: GuestAddr) -> bool {
+            pc == AT.plus(self.len)
         }
 
-        fn none_before(&self, pc: u64) -> u64 {
-            if pc <= AT + self.len { AT + self.len } else { u64::MAX }
+        fn none_before(&self, pc: GuestAddr) -> GuestAddr {
+            if pc <= AT.plus(self.len) { AT.plus(self.len) } else { GuestAddr(u64::MAX) }
         }
 
-        fn may_look_ahead(&self, pc: u64) -> bool {
-            (AT..AT + self.len).contains(&pc)
+        fn may_look_ahead(&self, pc: GuestAddr) -> bool {
+            (AT..AT.plus(self.len)).contains(&pc)
         }
 
         fn wants_registers(&self) -> bool {
             true
         }
 
-        fn dead_in(&self, pc: u64) -> Option<u16> {
-            (pc == AT + self.len).then_some(self.behind)
+        fn dead_in(&self, pc: GuestAddr) -> Option<u16> {
+            (pc == AT.plus(self.len)).then_some(self.behind)
         }
 
         fn relies_on_others(&self) -> bool {
@@ -189,12 +190,12 @@ mod tests {
         let memory = Memory::open(Tid::main_of(Pid::own())).expect("/proc is there");
         let mut batch = Batch::default();
         let mut cache = CodeWindows::holding(AT, code);
-        batch.discover(AT, true, &mut cache.reader(&memory, &|_, _| false, &|_| u64::MAX), known);
+        batch.discover(AT, true, &mut cache.reader(&memory, &|_, _| false, &|_| GuestAddr(u64::MAX)), known);
         batch
     }
 
     fn dead_at(batch: &Batch, at: u64) -> u16 {
-        let (i, _) = batch.insns.iter().enumerate().find(|(_, insn)| insn.pc() == AT + at).expect("an instruction");
+        let (i, _) = batch.insns.iter().enumerate().find(|(_, insn)| insn.pc() == AT.plus(at)).expect("an instruction");
         let dead = batch.registers[i].dead;
         // Always: the program's is elsewhere.
         assert!(dead & TAKEN == TAKEN);
@@ -278,7 +279,7 @@ mod tests {
                 match batch.find(pc) {
                     _ if !known.others => return true,
                     Some(block) => ways.push(batch.blocks[block].first),
-                    None if pc == AT + known.len && known.behind & register != 0 => {}
+                    None if pc == AT.plus(known.len) && known.behind & register != 0 => {}
                     None => return true,
                 }
             }

@@ -5,6 +5,7 @@
 use std::arch::x86_64::__cpuid_count;
 use std::sync::LazyLock;
 
+use grind_types::addr::GuestAddr;
 use iced_x86::Register;
 
 use super::{Access, Address, Branch, Kind, Place, Shape, When};
@@ -70,7 +71,7 @@ pub struct Resolved {
 }
 
 /// Resolves the instruction at `pc` that `bytes` begin with. `baseline`: the guest sees the baseline processor.
-pub fn resolve(bytes: &[u8], pc: u64, state: &State, baseline: bool) -> Resolved {
+pub fn resolve(bytes: &[u8], pc: GuestAddr, state: &State, baseline: bool) -> Resolved {
     let insn = decode_one(bytes, pc, baseline);
     let mut accesses = Vec::new();
     super::accesses(&insn, &mut accesses);

@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
+use grind_types::addr::GuestAddr;
 use iced_x86::Register;
 
 use super::{Access, Counts, Kind, Place, When, accesses, branch, counts};
 use crate::decode::{Insn, decode_one};
 
-const PC: u64 = 0x40_0000;
+const PC: GuestAddr = GuestAddr(0x40_0000);
 
 fn insn(bytes: &[u8]) -> Insn {
     decode_one(bytes, PC, true)
