@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #define NOINLINE __attribute__((noinline, noclone))
-enum { ROUNDS = 5000 };
+enum { ROUNDS = 2000 };
 static volatile unsigned long sink;
 static volatile int ticks;
 NOINLINE void leaf(void) { sink++; }
