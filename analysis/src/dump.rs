@@ -250,7 +250,7 @@ impl<'a> Made<'a> {
 
     /// Tells the place of code that was translated at a moment.
     pub fn tell(&self, addr: GuestAddr, moment: u32, tell: impl FnOnce(Place<'_>)) {
-        match self.0.and_then(|(registry, pid)| registry.find(pid, addr.0, moment)) {
+        match self.0.and_then(|(registry, pid)| registry.find(pid, addr, moment)) {
             Some(Found { function, file, line, .. }) => {
                 tell(Place { file: file.as_deref().unwrap_or(UNKNOWN), function: &function, line });
             }

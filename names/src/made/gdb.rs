@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use grind_symbols::{Inlined, Name, Options, sanitised};
 use grind_types::Module;
+use grind_types::addr::GuestAddr;
 use object::read::elf::ElfFile64;
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind};
 
@@ -131,7 +132,7 @@ impl Lists {
     }
 
     /// What lay at an address at a moment.
-    pub(super) fn at(&self, addr: u64, moment: u64) -> Option<&Span> {
+    pub(super) fn at(&self, addr: GuestAddr, moment: u64) -> Option<&Span> {
         self.spans.at(addr, moment)
     }
 }
@@ -182,10 +183,10 @@ fn describe(bytes: &[u8], moment: u64, spans: &mut Spans) {
     let lines: Arc<[Line]> = lines(&elf).unwrap_or_default().into();
     functions.sort();
     for (start, end, name) in functions {
-        let first = lines.partition_point(|line| line.at <= start).saturating_sub(1);
-        let last = lines.partition_point(|line| line.at < end);
+        let first = lines.partition_point(|line| line.at.0 <= start).saturating_sub(1);
+        let last = lines.partition_point(|line| line.at.0 < end);
         let own: Arc<[Line]> = lines.get(first..last).unwrap_or_default().into();
-        spans.add(Span { start, end, when: moment, name, lines: own });
+        spans.add(Span { start: GuestAddr(start), end: GuestAddr(end), when: moment, name, lines: own });
     }
 }
 
@@ -220,7 +221,7 @@ fn lines(elf: &ElfFile64<'_>) -> Option<Vec<Line>> {
                 }
             });
             let line = row.line().map_or(0, |line| u32::try_from(line.get()).unwrap_or(0));
-            all.push(Line { at: row.address(), file: file.clone(), line });
+            all.push(Line { at: GuestAddr(row.address()), file: file.clone(), line });
         }
     }
     all.sort_by_key(|line| line.at);

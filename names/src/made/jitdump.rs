@@ -10,8 +10,9 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use grind_symbols::{Name, sanitised};
+use grind_types::addr::GuestAddr;
 
-use super::spans::{Line, Span, Spans};
+use super::spans::{Line, Span, Spans, end_of};
 
 const MAGIC: u32 = 0x4a69_5444;
 
@@ -40,9 +41,9 @@ pub(super) struct Dump {
     /// By time, in nanoseconds of the monotonic clock.
     spans: Spans,
     /// Lines of code that has not been told of yet, by its address.
-    lines: HashMap<u64, Arc<[Line]>>,
+    lines: HashMap<GuestAddr, Arc<[Line]>>,
     /// Pieces by the numbers of their code.
-    by_index: HashMap<u64, (u64, Name, Arc<[Line]>)>,
+    by_index: HashMap<u64, (GuestAddr, Name, Arc<[Line]>)>,
     /// It can be made nothing of, or time is not told in nanoseconds.
     odd: bool,
 }
@@ -111,27 +112,27 @@ impl Dump {
         match kind {
             LOAD => {
                 let (_pid, _tid) = (body.u32()?, body.u32()?);
-                let (_vma, start, size, index) = (body.u64()?, body.u64()?, body.u64()?, body.u64()?);
+                let (_vma, start, size, index) = (body.u64()?, body.addr()?, body.u64()?, body.u64()?);
                 let name = sanitised(body.text()?);
                 let lines = self.lines.remove(&start).unwrap_or_default();
                 self.by_index.insert(index, (start, name.clone(), lines.clone()));
-                self.spans.add(Span { start, end: start.checked_add(size)?, when, name, lines });
+                self.spans.add(Span { start, end: end_of(start, size)?, when, name, lines });
             }
             MOVE => {
                 let (_pid, _tid, _vma) = (body.u32()?, body.u32()?, body.u64()?);
-                let (old, new, size, index) = (body.u64()?, body.u64()?, body.u64()?, body.u64()?);
+                let (old, new, size, index) = (body.addr()?, body.addr()?, body.u64()?, body.u64()?);
                 let (start, name, lines) = self.by_index.get(&index)?.clone();
                 (start == old).then_some(())?;
-                let moved = |line: &Line| Line { at: line.at.wrapping_sub(old).wrapping_add(new), ..line.clone() };
+                let moved = |line: &Line| Line { at: new.plus(line.at.since(old)), ..line.clone() };
                 let lines: Arc<[Line]> = lines.iter().map(moved).collect();
                 self.by_index.insert(index, (new, name.clone(), lines.clone()));
-                self.spans.add(Span { start: new, end: new.checked_add(size)?, when, name, lines });
+                self.spans.add(Span { start: new, end: end_of(new, size)?, when, name, lines });
             }
             DEBUG_INFO => {
-                let (start, n) = (body.u64()?, body.u64()?);
+                let (start, n) = (body.addr()?, body.u64()?);
                 let mut lines: Vec<Line> = Vec::new();
                 for _ in 0..n {
-                    let (Some(at), Some(line), Some(_column)) = (body.u64(), body.u32(), body.u32()) else { break };
+                    let (Some(at), Some(line), Some(_column)) = (body.addr(), body.u32(), body.u32()) else { break };
                     let Some(text) = body.text() else { break };
                     let file = match lines.last() {
                         Some(last) if text == b"\xff" => last.file.clone(),
@@ -140,9 +141,9 @@ impl Dump {
                     lines.push(Line { at, file, line });
                 }
                 lines.sort_by_key(|line| line.at);
-                if lines.first().is_some_and(|first| first.at >= start.saturating_add(ELF_HEADER)) {
+                if lines.first().is_some_and(|first| first.at.0 >= start.0.saturating_add(ELF_HEADER)) {
                     // The first instruction of a function has a line; so this is a writer of that kind.
-                    lines.iter_mut().for_each(|line| line.at -= ELF_HEADER);
+                    lines.iter_mut().for_each(|line| line.at = line.at.minus(ELF_HEADER));
                 }
                 self.lines.insert(start, lines.into());
             }
@@ -157,7 +158,7 @@ impl Dump {
     }
 
     /// What lay at an address at a time.
-    pub(super) fn at(&self, addr: u64, time: u64) -> Option<&Span> {
+    pub(super) fn at(&self, addr: GuestAddr, time: u64) -> Option<&Span> {
         self.spans.at(addr, time)
     }
 }
@@ -178,6 +179,10 @@ impl<'a> Fields<'a> {
 
     fn u64(&mut self) -> Option<u64> {
         self.take().map(u64::from_le_bytes)
+    }
+
+    fn addr(&mut self) -> Option<GuestAddr> {
+        self.u64().map(GuestAddr)
     }
 
     /// Bytes up to a 0, which is passed over.
@@ -212,6 +217,7 @@ mod tests {
     }
 
     fn show(dump: &Dump, addr: u64, time: u64) -> String {
+        let addr = GuestAddr(addr);
         let Some(found) = dump.at(addr, time).map(|span| span.at(addr)) else { return String::new() };
         let file = found.file.unwrap_or_else(|| b"???".as_slice().into());
         format!("{} {}:{}", String::from_utf8_lossy(&found.function), String::from_utf8_lossy(&file), found.line)

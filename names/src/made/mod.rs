@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use grind_symbols::Name;
+use grind_types::addr::GuestAddr;
 use grind_types::{MappedFile, Module, Pid};
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat, openat2};
 use nix::sys::stat::Mode;
@@ -39,9 +40,9 @@ pub struct Found {
     /// The function.
     pub function: Name,
     /// Its first address.
-    pub start: u64,
+    pub start: GuestAddr,
     /// Behind its last one.
-    pub end: u64,
+    pub end: GuestAddr,
     /// The file, if it is known.
     pub file: Option<Name>,
     /// The line, from 1; 0: unknown.
@@ -145,7 +146,7 @@ impl Registry {
 
     /// What lay at an address at a moment ([`u32::MAX`]: at the last one), as far as has been read.
     #[must_use]
-    pub fn find(&self, pid: Pid, addr: u64, moment: u32) -> Option<Found> {
+    pub fn find(&self, pid: Pid, addr: GuestAddr, moment: u32) -> Option<Found> {
         self.lock().processes.get(&pid)?.find(addr, moment)
     }
 }
@@ -261,7 +262,7 @@ impl Process {
         dumps.chain([map, self.lists.replaced(), inherited]).fold(0, u32::wrapping_add)
     }
 
-    fn find(&self, addr: u64, number: u32) -> Option<Found> {
+    fn find(&self, addr: GuestAddr, number: u32) -> Option<Found> {
         let behind = self.moments.partition_point(|m| m.number <= number);
         let own = behind.checked_sub(1).map(|at| self.moments[at]).and_then(|moment| {
             let dumped = self.dumps.iter().filter_map(|(_, dump)| dump.at(addr, moment.time)).max_by_key(|s| s.when);

@@ -12,8 +12,9 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
 
 use grind_symbols::sanitised;
+use grind_types::addr::GuestAddr;
 
-use super::spans::{Span, Spans};
+use super::spans::{Span, Spans, end_of};
 
 /// Longer files are read up to here.
 const MOST_BYTES: u64 = 1 << 30;
@@ -85,7 +86,7 @@ impl PerfMap {
     }
 
     /// What lay at an address when the file was so long.
-    pub(super) fn at(&self, addr: u64, length: u64) -> Option<&Span> {
+    pub(super) fn at(&self, addr: GuestAddr, length: u64) -> Option<&Span> {
         let known = || self.spans.at(addr, length);
         let later = || self.spans.covering(addr).find(|span| span.when > length);
         if self.buffered {
@@ -105,7 +106,7 @@ impl PerfMap {
 }
 
 /// Start, end and name of a line.
-fn parse(line: &[u8]) -> Option<(u64, u64, &[u8])> {
+fn parse(line: &[u8]) -> Option<(GuestAddr, GuestAddr, &[u8])> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let mut words = line.splitn(3, |b| *b == b' ');
     let mut number = || {
@@ -115,7 +116,8 @@ fn parse(line: &[u8]) -> Option<(u64, u64, &[u8])> {
     let (start, size) = (number()?, number()?);
     let name = words.next()?;
     (!name.is_empty() && size > 0).then_some(())?;
-    Some((start, start.checked_add(size)?, name))
+    let start = GuestAddr(start);
+    Some((start, end_of(start, size)?, name))
 }
 
 #[cfg(test)]
@@ -125,13 +127,16 @@ mod tests {
     use super::*;
 
     fn name(map: &PerfMap, addr: u64, length: u64) -> String {
-        map.at(addr, length).map(|s| String::from_utf8_lossy(&s.name).into_owned()).unwrap_or_default()
+        map.at(GuestAddr(addr), length).map(|s| String::from_utf8_lossy(&s.name).into_owned()).unwrap_or_default()
     }
 
     #[test]
     fn lines_are_read_and_others_left_out() {
-        assert_eq!(parse(b"7f00 10 a b::c\n"), Some((0x7f00, 0x7f10, &b"a b::c"[..])));
-        assert_eq!(parse(b"0x7f00 0x1 JS:~f x.js:1"), Some((0x7f00, 0x7f01, &b"JS:~f x.js:1"[..])));
+        assert_eq!(parse(b"7f00 10 a b::c\n"), Some((GuestAddr(0x7f00), GuestAddr(0x7f10), &b"a b::c"[..])));
+        assert_eq!(
+            parse(b"0x7f00 0x1 JS:~f x.js:1"),
+            Some((GuestAddr(0x7f00), GuestAddr(0x7f01), &b"JS:~f x.js:1"[..]))
+        );
         for bad in ["", "7f00", "7f00 10", "7f00 10 ", "7f00 0 f", "g 1 f", "-1 1 f", "ffffffffffffffff 2 f", "\u{0}"] {
             assert_eq!(parse(bad.as_bytes()), None, "{bad:?}");
         }

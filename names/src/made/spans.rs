@@ -2,18 +2,20 @@
 //! piece that was made known later takes the place of what it covers of earlier ones, from then on.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use grind_symbols::Name;
+use grind_types::addr::GuestAddr;
 
 use super::Found;
 
 /// A piece of code.
 #[derive(Clone, Debug)]
 pub(super) struct Span {
-    pub(super) start: u64,
+    pub(super) start: GuestAddr,
     /// Behind its last byte.
-    pub(super) end: u64,
+    pub(super) end: GuestAddr,
     /// When it was made known, by the clock of whoever did that; never less than that of the one before.
     pub(super) when: u64,
     pub(super) name: Name,
@@ -24,14 +26,19 @@ pub(super) struct Span {
 /// From where on code is of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
-    pub(super) at: u64,
+    pub(super) at: GuestAddr,
     pub(super) file: Name,
     pub(super) line: u32,
 }
 
 impl Span {
+    /// The pages that it lies on; it has bytes.
+    fn pages(&self) -> Range<u64> {
+        self.start.0 >> PAGE_BITS..(self.end.minus(1).0 >> PAGE_BITS) + 1
+    }
+
     /// What it says of an address within it.
-    pub(super) fn at(&self, addr: u64) -> Found {
+    pub(super) fn at(&self, addr: GuestAddr) -> Found {
         let behind = self.lines.partition_point(|line| line.at <= addr);
         let line = behind.checked_sub(1).map(|i| &self.lines[i]);
         Found {
@@ -42,6 +49,11 @@ impl Span {
             line: line.map_or(0, |line| line.line),
         }
     }
+}
+
+/// The address behind `size` bytes from `start` on; `None` where there are not so many.
+pub(super) fn end_of(start: GuestAddr, size: u64) -> Option<GuestAddr> {
+    start.0.checked_add(size).map(GuestAddr)
 }
 
 /// Addresses are looked up by pages of this size.
@@ -62,18 +74,17 @@ pub(super) struct Spans {
 impl Spans {
     /// Makes a piece known.
     pub(super) fn add(&mut self, span: Span) {
-        if span.start >= span.end || span.end >> 48 != 0 {
+        if span.start >= span.end || span.end.0 >> 48 != 0 {
             return;
         }
         let covers = |other: &u32| {
             let other = &self.all[*other as usize];
             other.start < span.end && span.start < other.end && (other.start, &other.name) != (span.start, &span.name)
         };
-        let near = (span.start >> PAGE_BITS..((span.end - 1) >> PAGE_BITS) + 1).take(MOST_PAGES as usize);
-        let mut near = near.filter_map(|page| self.pages.get(&page)).flatten();
+        let mut near = span.pages().take(MOST_PAGES as usize).filter_map(|page| self.pages.get(&page)).flatten();
         self.replaced += u32::from(near.any(covers));
         let Ok(number) = u32::try_from(self.all.len()) else { return };
-        let pages = span.start >> PAGE_BITS..((span.end - 1) >> PAGE_BITS) + 1;
+        let pages = span.pages();
         if pages.end - pages.start > MOST_PAGES {
             self.large.push(number);
         } else {
@@ -97,8 +108,8 @@ impl Spans {
     }
 
     /// All pieces that this address has been in, the first one first.
-    pub(super) fn covering(&self, addr: u64) -> impl DoubleEndedIterator<Item = &Span> {
-        let here = self.pages.get(&(addr >> PAGE_BITS)).map_or(&[][..], |list| list);
+    pub(super) fn covering(&self, addr: GuestAddr) -> impl DoubleEndedIterator<Item = &Span> {
+        let here = self.pages.get(&(addr.0 >> PAGE_BITS)).map_or(&[][..], |list| list);
         let mut all: Vec<&Span> = here
             .iter()
             .chain(&self.large)
@@ -110,7 +121,7 @@ impl Spans {
     }
 
     /// The one that was there at a moment.
-    pub(super) fn at(&self, addr: u64, when: u64) -> Option<&Span> {
+    pub(super) fn at(&self, addr: GuestAddr, when: u64) -> Option<&Span> {
         self.covering(addr).rev().find(|span| span.when <= when)
     }
 }
@@ -120,7 +131,7 @@ mod tests {
     use super::*;
 
     pub(crate) fn span(start: u64, end: u64, when: u64, name: &str) -> Span {
-        Span { start, end, when, name: name.as_bytes().into(), lines: Arc::new([]) }
+        Span { start: GuestAddr(start), end: GuestAddr(end), when, name: name.as_bytes().into(), lines: Arc::new([]) }
     }
 
     #[test]
@@ -136,7 +147,7 @@ mod tests {
         ] {
             spans.add(one);
         }
-        let name = |addr, when| spans.at(addr, when).map(|s| String::from_utf8_lossy(&s.name).into_owned());
+        let name = |addr, when| spans.at(GuestAddr(addr), when).map(|s| String::from_utf8_lossy(&s.name).into_owned());
         let name = |addr, when| name(addr, when).unwrap_or_default();
         assert_eq!([name(0x1900, 0), name(0x1900, 1), name(0x1900, 2), name(0x1900, 3)], ["", "a", "b", "large"]);
         assert_eq!([name(0x1900, 4), name(0x1a00, 4), name(0x2fff, 2), name(0x3000, 2)], ["c", "large", "a", ""]);

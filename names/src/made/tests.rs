@@ -29,13 +29,15 @@ fn a_name_is_that_of_the_moment() {
     std::fs::remove_file(&path).unwrap();
     registry.read_on(pid);
     registry.read_on(Pid(1));
-    let name = |pid, moment| String::from_utf8(registry.find(pid, 0x1004, moment).unwrap().function.to_vec()).unwrap();
+    let name = |pid, moment| {
+        String::from_utf8(registry.find(pid, GuestAddr(0x1004), moment).unwrap().function.to_vec()).unwrap()
+    };
     assert_eq!([moments[0], moments[1], moments[2]].map(|m| name(pid, m)), ["first", "first", "second"]);
     assert_eq!(name(pid, u32::MAX), "second");
     assert_eq!(name(Pid(1), moments[1]), "first", "a copy knows what its parent knew");
-    assert!(registry.find(pid, 0x1010, u32::MAX).is_none() && registry.has_names(pid));
+    assert!(registry.find(pid, GuestAddr(0x1010), u32::MAX).is_none() && registry.has_names(pid));
     registry.forget(pid);
-    assert!(!registry.has_names(pid) && registry.find(pid, 0x1004, 1).is_none());
+    assert!(!registry.has_names(pid) && registry.find(pid, GuestAddr(0x1004), 1).is_none());
 }
 
 #[test]
@@ -63,11 +65,11 @@ fn a_map_that_is_written_at_the_end_is_found_when_the_process_has_gone() {
     let registry = Registry::default();
     registry.began(pid);
     let moment = registry.moment(pid, &[]);
-    assert!(registry.find(pid, 0x7008, moment).is_none());
+    assert!(registry.find(pid, GuestAddr(0x7008), moment).is_none());
     child.stdin.take().expect("a pipe").write_all(b"go\n").expect("it reads");
     assert!(child.wait().expect("it ends").success());
     registry.read_on(pid);
-    let found = registry.find(pid, 0x7008, moment);
+    let found = registry.find(pid, GuestAddr(0x7008), moment);
     std::fs::remove_file(path).expect("the map");
     assert_eq!(found.map(|found| found.function.to_vec()), Some(b"late".to_vec()));
 }

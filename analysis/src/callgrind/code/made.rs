@@ -11,6 +11,7 @@ use cg_calls::FunctionId;
 use grind_names::made::{Found, Registry};
 use grind_symbols::Name;
 use grind_types::Pid;
+use grind_types::addr::GuestAddr;
 
 use super::{Catalogue, KnownFunction};
 
@@ -21,14 +22,14 @@ pub(super) struct MadeFunctions {
     registry: Option<(Registry, Pid)>,
     /// The moment that is spoken of, and how often names had been replaced by then.
     now: (u32, u32),
-    by_name: HashMap<(u64, Name), FunctionId>,
+    by_name: HashMap<(GuestAddr, Name), FunctionId>,
 }
 
 impl MadeFunctions {
     /// What is known of an address.
     pub(super) fn find(&self, addr: u64) -> Option<Found> {
         let (registry, pid) = self.registry.as_ref()?;
-        registry.find(*pid, addr, self.now.0)
+        registry.find(*pid, GuestAddr(addr), self.now.0)
     }
 }
 
@@ -54,14 +55,14 @@ impl Catalogue {
     /// The function at an address of memory that the program filled itself, if it has a name.
     pub(super) fn made_function(&mut self, object: u32, addr: u64) -> Option<(FunctionId, Option<Range<u64>>)> {
         let Found { function, start, end, .. } = self.made.find(addr)?;
-        let key = (start, function);
+        let (key, addresses) = ((start, function), start.0..end.0);
         if let Some(id) = self.made.by_name.get(&key) {
-            return Some((*id, Some(start..end)));
+            return Some((*id, Some(addresses)));
         }
         let id = FunctionId(u32::try_from(self.functions.len()).expect("fewer than 2^32 functions"));
-        self.functions.push(KnownFunction { object, start, name: key.1.clone(), linkage: false });
+        self.functions.push(KnownFunction { object, start: start.0, name: key.1.clone(), linkage: false });
         self.made.by_name.insert(key, id);
-        Some((id, Some(start..end)))
+        Some((id, Some(addresses)))
     }
 
     /// Gives names that have been written meanwhile to functions that had none.
