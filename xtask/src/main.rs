@@ -4,6 +4,7 @@
 
 mod areas;
 mod cycles;
+mod held_up;
 mod install;
 mod package;
 
@@ -27,6 +28,9 @@ enum Task {
     Test {
         /// Its name
         area: Option<String>,
+        /// Hold threads up at random meanwhile, so that tests fail which hang on what comes first
+        #[arg(long)]
+        held_up: bool,
         /// Words for the tests themselves: parts of their names, --ignored, --nocapture
         #[arg(last = true)]
         words: Vec<String>,
@@ -107,10 +111,24 @@ fn cargo(words: &[&str], environment: &[(&str, &str)]) -> Result<()> {
     Ok(())
 }
 
+fn area(name: &str) -> Result<&'static areas::Area> {
+    let Some(area) = areas::find(name) else { bail!("no area is called {name:?}; there are\n{}", areas::list(false)) };
+    Ok(area)
+}
+
+/// Builds the tests of an area, and the programs that they would build.
+fn build_tests(name: &str) -> Result<()> {
+    cargo(&["build", "--workspace", "--bins"], &[])?;
+    for run in area(name)?.runs {
+        let packages = run.split(|word| *word == "--").next().unwrap_or_default();
+        cargo(&[&["test", "--no-run"], packages].concat(), &[])?;
+    }
+    Ok(())
+}
+
 /// The tests of an area, with more words for each run.
 fn test(name: &str, words: &[String], environment: &[(&str, &str)]) -> Result<()> {
-    let Some(area) = areas::find(name) else { bail!("no area is called {name:?}; there are\n{}", areas::list(false)) };
-    for run in area.runs {
+    for run in area(name)?.runs {
         cargo(&arguments(run, words), environment)?;
     }
     Ok(())
@@ -175,7 +193,11 @@ fn main() -> ExitCode {
 
 fn run(task: Task) -> Result<()> {
     match task {
-        Task::Test { area: Some(area), words } => test(&area, &words, &[]),
+        Task::Test { area: Some(area), held_up: false, words } => test(&area, &words, &[]),
+        Task::Test { area: Some(area), held_up: true, words } => {
+            build_tests(&area)?;
+            held_up::meanwhile(|| test(&area, &words, &[]))
+        }
         Task::Test { area: None, .. } => {
             print!("{}", areas::list(false));
             Ok(())
