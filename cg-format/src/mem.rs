@@ -333,11 +333,13 @@ pub enum Error {
         /// The misses of the object.
         total: u64,
     },
-    /// The accesses of all shared lines are not those that the first line tells of.
+    /// What is counted of all shared lines is not what the first line tells of.
     Sharing {
+        /// What is counted of them.
+        what: &'static str,
         /// What they sum to.
         sum: u64,
-        /// Reads and writes of the first line.
+        /// What the first line has.
         total: u64,
     },
 }
@@ -372,8 +374,8 @@ impl std::fmt::Display for Error {
             Self::MissedBy { object, sum, total } => {
                 write!(f, "incomplete: all functions have {sum} misses of {object}, which has {total}")
             }
-            Self::Sharing { sum, total } => {
-                write!(f, "incomplete: all shared lines have {sum} accesses, but the file's total is {total}")
+            Self::Sharing { what, sum, total } => {
+                write!(f, "incomplete: all shared lines have {sum} {what}, but the file's total is {total}")
             }
         }
     }
@@ -625,8 +627,9 @@ impl Lines<'_> {
             rows.push(row);
         }
         if rows.len() < of.count || reads != of.reads || writes != of.writes {
-            return Err(Error::Sharing { sum: reads.saturating_add(writes), total });
+            return Err(Error::Sharing { what: "accesses", sum: reads.saturating_add(writes), total });
         }
+        sharing::complete(of, &rows)?;
         Ok(rows)
     }
 

@@ -150,6 +150,11 @@ fn lines(shared: &sharing::Found, rows: &[usize], places: &BTreeMap<Site, Known>
         let known = &places[site];
         SourceLine { file: text(&known.file), line: known.line.into(), function: text(&known.function) }
     };
+    let moved = |(from, [reads, writes]): (&u32, &[u64; 2])| rows::Moved {
+        from: u64::from(*from) + 1,
+        reads: *reads,
+        writes: *writes,
+    };
     let all = shared.found.rows.iter().zip(&shared.sites);
     let row = |(row, sites): (&cg_sim::sharing::Row, &Vec<Vec<Site>>)| {
         let used = |(used, sites): (&cg_sim::sharing::RowUse, &Vec<Site>)| SharedUse {
@@ -161,6 +166,8 @@ fn lines(shared: &sharing::Found, rows: &[usize], places: &BTreeMap<Site, Known>
             reads: used.reads,
             writes: used.writes,
             places: sites.iter().map(source).collect(),
+            moves: used.moves.from.iter().map(moved).collect(),
+            upgrades: used.moves.upgrades,
         };
         let which = if row.truly { Which::True } else { Which::False };
         Shared { which, lines: row.lines, uses: row.uses.iter().zip(sites).map(used).collect() }
