@@ -600,11 +600,11 @@ impl Process {
                 answer == Answer::Memory
             };
             let mut book = |addr, size: u16, missed| {
+                let objects = self.objects.as_mut().filter(|_| self.by_object);
+                let at = &sites.all[site as usize];
+                let object = objects.map(|objects| objects.missed_at(&sites.images, at, (addr, size), missed));
                 if let Some(bounded) = &mut self.bounded {
-                    bounded.missed(site, addr, size);
-                }
-                if let Some(objects) = self.objects.as_mut().filter(|_| self.by_object) {
-                    objects.missed_at(&sites.images, &sites.all[site as usize], (addr, size), missed);
+                    bounded.missed(site, addr, size, object);
                 }
             };
             match hot.kind {

@@ -93,10 +93,16 @@ pub fn mem(
         missed_by: Vec::new(),
     };
     let mut rows = vec![0; found.objects.len()];
+    let used: BTreeSet<u32> = distances.iter().flat_map(|found| &found.sites).filter_map(|row| row.object).collect();
     for (n, (object, tally)) in found.objects.iter().enumerate() {
         let of_lines = shared.map(|found| found.of_object(n)).unwrap_or_default();
         let no_lines = of_lines.iter().all(|n| *n == 0);
-        if tally.misses == [0; 4] && tally.uses == [0; 6] && tally.blocks == 0 && no_lines {
+        if tally.misses == [0; 4]
+            && tally.uses == [0; 6]
+            && tally.blocks == 0
+            && no_lines
+            && !used.contains(&(n as u32))
+        {
             continue;
         }
         rows[n] = all.objects.len();
@@ -132,6 +138,7 @@ pub fn mem(
             function: text(&known.function),
             file: text(&known.file),
             line: known.line.into(),
+            object: row.object.and_then(|n| rows.get(n as usize).copied()),
             first: row.least.first,
             bins: bins(&row.least),
             most: row.most.as_deref().map(bins).unwrap_or_default(),
