@@ -160,10 +160,13 @@ pub const OWNER_BITS: u32 = 63;
 pub const fn owner_bit(slot: u32) -> u64 {
     1 << (slot % OWNER_BITS)
 }
-/// What tells that the thread `tid` of a slot has written a line last: a bit that is no slot's; which bit that slot has, in six bits; the number of
+/// What tells that a thread of a slot has written a line last: a bit that is no slot's; which bit that slot has, in six bits; the number of
 /// the thread in [`OWNER_TID`] bits from bit 32 on; that of the slot.
-pub const fn owner_word(slot: u32, tid: u32) -> u64 {
-    1 << OWNER_BITS | ((slot % OWNER_BITS) as u64) << 56 | ((tid & ((1 << OWNER_TID) - 1)) as u64) << 32 | slot as u64
+pub const fn owner_word(slot: u32, thread: u32) -> u64 {
+    1 << OWNER_BITS
+        | ((slot % OWNER_BITS) as u64) << 56
+        | ((thread & ((1 << OWNER_TID) - 1)) as u64) << 32
+        | slot as u64
 }
 /// Bits of the number of a thread. (No thread has a larger one.)
 pub const OWNER_TID: u32 = 24;

@@ -28,9 +28,12 @@ int main(void) {
 }
 ";
 
+/// By thread, and by who had written the lines: reads and writes.
+type Moves = BTreeMap<(u64, u64), [u64; 2]>;
+
 /// The moves of what has this name, by thread, and by who had written it: reads and writes; and the upgrades of threads.
-fn moves(of: &Process, name: &str) -> (BTreeMap<(u64, u64), [u64; 2]>, BTreeMap<u64, u64>) {
-    let (mut moves, mut upgrades) = (BTreeMap::<_, [u64; 2]>::new(), BTreeMap::new());
+fn moves(of: &Process, name: &str) -> (Moves, BTreeMap<u64, u64>) {
+    let (mut moves, mut upgrades) = (Moves::new(), BTreeMap::new());
     for used in of.rows(name).iter().flat_map(|row| &row.uses) {
         for moved in &used.moves {
             let sums = moves.entry((used.thread, moved.from)).or_default();
@@ -118,7 +121,7 @@ int main(void) {
 struct Lines {
     /// By line who has written it last, and who has it.
     lines: BTreeMap<u64, (Option<u64>, BTreeSet<u64>)>,
-    moves: BTreeMap<(u64, u64), [u64; 2]>,
+    moves: Moves,
     upgrades: BTreeMap<u64, u64>,
 }
 

@@ -60,7 +60,7 @@ fn mem() -> Mem {
         line,
         first,
         bins: bins.into(),
-        most: Vec::new(),
+        ..Reuse::default()
     };
     let reuse = vec![row(9, 0, &[1, 20]), row(7, 3, &[400]), row(9, 1, &[5, 0, 6])];
     let place = |line| SourceLine { file: "t.c".into(), line, function: "f".into() };

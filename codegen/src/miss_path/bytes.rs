@@ -12,12 +12,11 @@ use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 use grind_trace as trace;
 
-use super::owners::{emit_still_there, emit_take};
+use super::owners::{WRITES, emit_still_there, emit_take};
 use super::{ALL, restore, save};
 
-/// In what describes an access: it reads, it writes.
-pub(super) const READS: u32 = 1 << 16;
-pub(super) const WRITES: u32 = 1 << 17;
+/// In what describes an access: it reads ([`WRITES`]: it writes).
+const READS: u32 = 1 << 16;
 
 /// Site, offset, bytes of an access, and whether it reads and writes.
 pub(crate) type Member = (u32, u16, u16, [bool; 2]);

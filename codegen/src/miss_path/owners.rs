@@ -15,8 +15,10 @@ use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 use grind_trace as trace;
 
-use super::bytes::WRITES;
 use super::{R8, R14, RAX, RCX, RDI, RDX, USED, saved};
+
+/// In what describes an access: it writes.
+pub(super) const WRITES: u32 = 1 << 17;
 
 /// Registers that are saved, beside those that a miss path saves; the address in the line is the first one, its entry among those that show
 /// lines the second one.

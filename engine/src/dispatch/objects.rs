@@ -258,7 +258,7 @@ impl Dispatcher<'_> {
         for (tid, slot) in p.threads.iter().filter_map(|tid| Some((tid, self.threads.get(tid)?.slot))) {
             // Whoever tells of bytes knows by then who has which line.
             if let Some(owners) = owners {
-                p.pool.borrow().share_owners(slot, tid.0.cast_unsigned(), owners);
+                p.pool.borrow().share_owners(slot, *tid, owners);
             }
             p.pool.borrow().forget_bytes(slot, unknown);
         }
