@@ -21,7 +21,8 @@ use grind_trace::every::Told;
 use grind_trace::operands;
 use grind_trace::{
     BYTES_USED, BYTES_WORDS, CODE_BROUGHT, CODE_BROUGHT_WORDS, CODE_WAY, CONTEXT_SITE, CachePort, LINE_BROUGHT,
-    LineBrought, PAGE_MISSED, PAGE_WORDS, Sink, Site, SiteKind, SpaceId, Special, object_words,
+    LINE_MOVED, LineBrought, MOVED_WORDS, PAGE_MISSED, PAGE_WORDS, Sink, Site, SiteKind, SpaceId, Special,
+    object_words,
 };
 use grind_types::addr::GuestAddr;
 use grind_types::fault;
@@ -575,6 +576,11 @@ impl Process {
                     rest = self.shared.bytes_used(objects, sites.of(), rest)?;
                     continue;
                 }
+                if site == LINE_MOVED {
+                    let objects = self.objects.as_deref_mut().filter(|_| self.by_object);
+                    rest = self.shared.line_moved(objects, sites.of(), rest)?;
+                    continue;
+                }
                 rest = object_record(&mut self.objects, &mut self.allocations, 0, rest)?;
                 self.shared.close(self.objects.as_deref_mut());
                 continue;
@@ -594,11 +600,11 @@ impl Process {
                 answer == Answer::Memory
             };
             let mut book = |addr, size: u16, missed| {
+                let objects = self.objects.as_mut().filter(|_| self.by_object);
+                let at = &sites.all[site as usize];
+                let object = objects.map(|objects| objects.missed_at(&sites.images, at, (addr, size), missed));
                 if let Some(bounded) = &mut self.bounded {
-                    bounded.missed(site, addr, size);
-                }
-                if let Some(objects) = self.objects.as_mut().filter(|_| self.by_object) {
-                    objects.missed_at(&sites.images, &sites.all[site as usize], (addr, size), missed);
+                    bounded.missed(site, addr, size, object);
                 }
             };
             match hot.kind {
@@ -697,6 +703,7 @@ fn look_ahead<'a>(
             CODE_BROUGHT => Some(CODE_BROUGHT_WORDS),
             PAGE_MISSED => Some(PAGE_WORDS),
             BYTES_USED => Some(BYTES_WORDS),
+            LINE_MOVED => Some(MOVED_WORDS),
             _ => object_words(site),
         };
         return words.and_then(|words| records.get(words..)).unwrap_or_default();

@@ -333,11 +333,13 @@ pub enum Error {
         /// The misses of the object.
         total: u64,
     },
-    /// The accesses of all shared lines are not those that the first line tells of.
+    /// What is counted of all shared lines is not what the first line tells of.
     Sharing {
+        /// What is counted of them.
+        what: &'static str,
         /// What they sum to.
         sum: u64,
-        /// Reads and writes of the first line.
+        /// What the first line has.
         total: u64,
     },
 }
@@ -372,8 +374,8 @@ impl std::fmt::Display for Error {
             Self::MissedBy { object, sum, total } => {
                 write!(f, "incomplete: all functions have {sum} misses of {object}, which has {total}")
             }
-            Self::Sharing { sum, total } => {
-                write!(f, "incomplete: all shared lines have {sum} accesses, but the file's total is {total}")
+            Self::Sharing { what, sum, total } => {
+                write!(f, "incomplete: all shared lines have {sum} {what}, but the file's total is {total}")
             }
         }
     }
@@ -418,6 +420,9 @@ impl Mem {
             stream.object = to.get(stream.object).copied().unwrap_or(stream.object);
         }
         self.streams.sort_by(|a, b| (a.object, &a.file, a.line).cmp(&(b.object, &b.file, b.line)));
+        for object in self.reuse.iter_mut().filter_map(|row| row.object.as_mut()) {
+            *object = to.get(*object).copied().unwrap_or(*object);
+        }
         self.finish_distances();
         for used in self.sharing.iter_mut().flat_map(|row| &mut row.uses) {
             used.object = used.object.map(|n| to.get(n).copied().unwrap_or(n));
@@ -438,17 +443,7 @@ impl Mem {
 
     /// The same for the rows of distances.
     fn finish_distances(&mut self) {
-        fn key(row: &Reuse) -> (&str, u64, &str) {
-            (&row.file, row.line, &row.function)
-        }
-        let mut rows = std::mem::take(&mut self.reuse);
-        rows.sort_by(|a, b| key(a).cmp(&key(b)));
-        for next in rows {
-            match self.reuse.last_mut() {
-                Some(first) if key(first) == key(&next) => first.add(&next),
-                _ => self.reuse.push(next),
-            }
-        }
+        reuse::finish(&mut self.reuse);
         if let Some(head) = &mut self.head.reuse {
             head.count = self.reuse.len();
             head.accesses = self.reuse.iter().fold(0, |sum, row| sum.saturating_add(row.accesses()));
@@ -524,7 +519,7 @@ impl Mem {
             Some(of) => lines.streams(of, &head, &objects)?,
             None => Vec::new(),
         };
-        let reuse = head.reuse.as_ref().map(|of| lines.distances(of)).transpose()?.unwrap_or_default();
+        let reuse = head.reuse.as_ref().map(|of| lines.distances(of, objects.len())).transpose()?.unwrap_or_default();
         let sharing = head.sharing.as_ref().map(|of| lines.sharing(of, objects.len())).transpose()?.unwrap_or_default();
         let missed_by = head.missed_by.map(|count| lines.missed_by(count, &objects)).transpose()?.unwrap_or_default();
         if lines.next::<serde::de::IgnoredAny>()?.is_some() {
@@ -587,8 +582,8 @@ impl Lines<'_> {
         Ok(streams)
     }
 
-    /// All rows of distances.
-    fn distances(&mut self, of: &ReuseHead) -> Result<Vec<Reuse>, Error> {
+    /// All rows of distances, in a file of so many objects.
+    fn distances(&mut self, of: &ReuseHead, objects: usize) -> Result<Vec<Reuse>, Error> {
         if !of.line.is_power_of_two() || !of.sample.is_power_of_two() {
             return Err(self.wrong("a line has no bytes, or there is no sample of them"));
         }
@@ -596,7 +591,7 @@ impl Lines<'_> {
         let mut sum: u64 = 0;
         while rows.len() < of.count {
             let Some(row) = self.next::<Reuse>()? else { break };
-            if let Some(problem) = row.problem(of.hits.is_some()) {
+            if let Some(problem) = row.problem(of.hits.is_some(), objects) {
                 return Err(self.wrong(problem));
             }
             sum = sum.checked_add(row.accesses()).ok_or_else(|| self.wrong("counts are too large"))?;
@@ -625,8 +620,9 @@ impl Lines<'_> {
             rows.push(row);
         }
         if rows.len() < of.count || reads != of.reads || writes != of.writes {
-            return Err(Error::Sharing { sum: reads.saturating_add(writes), total });
+            return Err(Error::Sharing { what: "accesses", sum: reads.saturating_add(writes), total });
         }
+        sharing::complete(of, &rows)?;
         Ok(rows)
     }
 

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use cg_cli::substitute::Substitution;
 use cg_cli::{input, source_text};
+use cg_format::mem::reuse::of_all_objects;
 use cg_format::mem::{INCLUDED, Kind, Mem, Object, notation};
 
 use crate::names::last;
@@ -38,6 +39,9 @@ pub(crate) fn read(file: &OsStr, renamed: Option<&Substitution>, redact: bool) -
             *file = String::from_utf8_lossy(&renamed.apply(file.as_bytes())?).into_owned();
         }
     }
+    // (The page has distances by function and line.)
+    mem.reuse = of_all_objects(mem.reuse);
+    mem.head.reuse.iter_mut().for_each(|head| head.count = mem.reuse.len());
     if redact {
         forget_places(&mut mem);
     }

@@ -8,7 +8,7 @@
 //! else lies there from then on.
 //!
 //! Each thread has a small table of what it uses most, by line and by what lies there, and the lines of all threads have what fell
-//! out of it. Invariants: an access is in one of both, exactly once; what is in a table belongs to the time since the last birth or
+//! out of it. Who tells in which order threads have used lines does so by [`Move`]s, which are added up beside that. Invariants: an access is in one of both, exactly once; what is in a table belongs to the time since the last birth or
 //! end. Knows of threads, addresses and numbers of objects, of nothing else. The slow and obvious twin is in the tests.
 
 mod judge;
@@ -18,7 +18,7 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use judge::{Books, Life};
-pub use judge::{Found, OfObject, Row, RowUse};
+pub use judge::{Found, Moves, OfObject, Row, RowUse};
 
 /// No object: see [`Place::object`].
 pub const NO_OBJECT: u32 = u32::MAX;
@@ -50,6 +50,20 @@ pub struct Touch {
     /// Number of the place in code, not `u32::MAX`.
     pub site: u32,
 }
+
+/// How a thread has come by a line, in the order in which threads use it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Move {
+    /// It reads the line, which this thread has written last.
+    Read(u32),
+    /// It writes the line, which this thread has written last.
+    Written(u32),
+    /// It writes the line, which others have read since it was written last.
+    Upgraded,
+}
+
+/// The moves of what lies in a line, by thread, object, and where that begins.
+type MovesOfLine = Vec<((u32, u32, u64), Moves)>;
 
 /// What lies at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,6 +129,7 @@ pub struct Sharing {
     now: u32,
     living: usize,
     lines: FxHashMap<u64, Vec<Use>>,
+    moves: FxHashMap<u64, MovesOfLine>,
     books: Books,
 }
 
@@ -129,6 +144,7 @@ impl Sharing {
             now: 0,
             living: 0,
             lines: FxHashMap::default(),
+            moves: FxHashMap::default(),
             books: Books::default(),
         }
     }
@@ -167,6 +183,7 @@ impl Sharing {
     /// Forgets what has been found.
     pub fn forget(&mut self) {
         self.books = Books::default();
+        self.moves.clear();
     }
 
     /// Whether nobody is there to share anything with.
@@ -200,6 +217,27 @@ impl Sharing {
             }
             addr = addr.wrapping_add(here);
         }
+    }
+
+    /// A thread that lives has come by the line of an address. `place` is asked for what lies there. (It uses it, too: that is told by itself.)
+    pub fn moved(&mut self, thread: u32, addr: u64, how: Move, mut place: impl FnMut(u64) -> Place) {
+        if self.alone() {
+            return;
+        }
+        let Place { object, start, .. } = place(addr);
+        self.books.moved(object, how);
+        let line = self.moves.entry(addr >> self.line_bits).or_default();
+        let key = (thread, object, start);
+        let at = line.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
+            line.push((key, Moves::default()));
+            line.len() - 1
+        });
+        line[at].1.add(how);
+    }
+
+    /// There was no room to know who has the line of an access.
+    pub fn unplaced(&mut self) {
+        self.books.unplaced();
     }
 
     /// A thread that lives makes accesses of `touch.size` bytes each, one behind the other, so many in all: what they use is as if each of them were
@@ -329,7 +367,7 @@ impl Sharing {
         if few {
             for line in lines {
                 if let Some(uses) = self.lines.remove(&line) {
-                    self.books.judge(line << self.line_bits, &uses, &self.lives);
+                    self.judge(line, &uses);
                 }
             }
         } else {
@@ -337,9 +375,15 @@ impl Sharing {
             there.sort_unstable();
             for line in there {
                 let uses = self.lines.remove(&line).unwrap_or_default();
-                self.books.judge(line << self.line_bits, &uses, &self.lives);
+                self.judge(line, &uses);
             }
         }
+    }
+
+    /// A line has been used like this.
+    fn judge(&mut self, line: u64, uses: &[Use]) {
+        let moves = self.moves.remove(&line).unwrap_or_default();
+        self.books.judge(line << self.line_bits, uses, &self.lives, &moves);
     }
 
     fn close_all(&mut self) {
@@ -347,7 +391,7 @@ impl Sharing {
         let mut all: Vec<(u64, Vec<Use>)> = std::mem::take(&mut self.lines).into_iter().collect();
         all.sort_unstable_by_key(|(line, _)| *line);
         for (line, uses) in all {
-            self.books.judge(line << self.line_bits, &uses, &self.lives);
+            self.judge(line, &uses);
         }
     }
 

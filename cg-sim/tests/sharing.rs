@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use cg_sim::sharing::{NO_OBJECT, OfObject, Place, RowUse, SITES, Sharing, Touch};
+use cg_sim::sharing::{Move, NO_OBJECT, OfObject, Place, RowUse, SITES, Sharing, Touch};
 
 struct Random(u64);
 
@@ -277,7 +277,7 @@ fn only_threads_that_meet_share() {
         found.rows.iter().flat_map(|row| &row.uses).map(|u| (u.thread, u.offset, u.read, u.written)).collect();
     assert_eq!((found.rows.len(), found.rows[0].truly, found.threads), (1, false, 4));
     assert_eq!(uses, [(second, 0, 0xff00, 0xff00), (third, 0, 0xff_0000, 0)], "and nobody writes the other line");
-    assert_eq!(found.objects[&5], OfObject { lines: [1, 0], accesses: [2, 1, 0, 0] });
+    assert_eq!(found.objects[&5], OfObject { lines: [1, 0], accesses: [2, 1, 0, 0], ..OfObject::default() });
 }
 
 #[test]
@@ -338,4 +338,88 @@ fn what_is_swept_over_is_what_each_access_uses() {
         shared += rows[0].len();
     }
     assert!(shared > 300, "{shared}");
+}
+
+/// Random moves beside a list of them: what the rows have is what has moved to those who share a line, the rest has been handed over, and
+/// objects have all of it.
+#[test]
+fn moves_are_in_the_rows_of_those_who_share() {
+    for seed in 0..20 {
+        let mut random = Random(seed);
+        let mut all = Sharing::new(64);
+        let threads: Vec<u32> = (0..4).map(|_| all.begins()).collect();
+        // Two blocks a line.
+        let place = |addr: u64| {
+            let start = addr & !31;
+            Place { object: (start / 32 % 3) as u32, start, known: start..start + 32 }
+        };
+        let mut log: Vec<(u32, u64, Move)> = Vec::new();
+        for step in 0..600 {
+            // One of them ends half-way, so nobody meets it behind that.
+            let thread = threads[random.below(if step < 300 { 4 } else { 3 }) as usize];
+            if step == 300 {
+                all.ends(threads[3]);
+            }
+            let addr = 64 * random.below(30) + random.below(64);
+            let writes = random.below(2) == 0;
+            let touch = Touch { addr, size: 1, reads: !writes, writes, site: 1 };
+            all.touch(thread, touch, place);
+            let from = threads[random.below(4) as usize];
+            let how = match random.below(4) {
+                0 => Move::Read(from),
+                1 => Move::Written(from),
+                2 => Move::Upgraded,
+                _ => continue,
+            };
+            all.moved(thread, addr, how, place);
+            log.push((thread, addr, how));
+        }
+        all.unplaced();
+        let found = all.found();
+        assert_eq!(found.unplaced, 1);
+        let mut rows = [0; 3];
+        let mut moved: BTreeMap<(u32, Option<u32>, bool), u64> = BTreeMap::new();
+        for used in found.rows.iter().flat_map(|row| &row.uses) {
+            let sums = used.moves.sums();
+            (0..3).for_each(|n| rows[n] += sums[n]);
+            for (from, [reads, writes]) in &used.moves.from {
+                *moved.entry((used.thread, Some(*from), false)).or_default() += reads;
+                *moved.entry((used.thread, Some(*from), true)).or_default() += writes;
+            }
+            *moved.entry((used.thread, None, true)).or_default() += used.moves.upgrades;
+        }
+        let of = |how: &Move| match how {
+            Move::Read(_) => 0,
+            Move::Written(_) => 1,
+            Move::Upgraded => 2,
+        };
+        let mut sums = [0; 3];
+        let mut objects = [[0; 3]; 3];
+        let mut most: BTreeMap<(u32, Option<u32>, bool), u64> = BTreeMap::new();
+        for (thread, addr, how) in &log {
+            sums[of(how)] += 1;
+            objects[(addr / 32 % 3) as usize][of(how)] += 1;
+            let key = match how {
+                Move::Read(from) => (*thread, Some(*from), false),
+                Move::Written(from) => (*thread, Some(*from), true),
+                Move::Upgraded => (*thread, None, true),
+            };
+            *most.entry(key).or_default() += 1;
+        }
+        for n in 0..3 {
+            assert_eq!(rows[n] + found.handed_over[n], sums[n], "{seed}");
+            assert_eq!(found.objects[&(n as u32)].moves, objects[n], "{seed}");
+        }
+        assert!(rows.iter().all(|n| *n > 0), "{seed}");
+        let within = |(key, n): (&_, &u64)| most.get(key).copied().unwrap_or(0) >= *n;
+        assert!(moved.iter().all(within), "{seed}: {moved:?}, {most:?}");
+    }
+    // A line that only one thread has used is in no row.
+    let mut all = Sharing::new(64);
+    let [first, second] = [0, 0].map(|_| all.begins());
+    let place = |addr: u64| Place { object: 0, start: addr, known: addr..addr + 64 };
+    all.touch(first, Touch { addr: 64, size: 8, reads: true, writes: true, site: 0 }, place);
+    all.moved(first, 64, Move::Written(second), place);
+    let found = all.found();
+    assert_eq!((found.rows.len(), found.handed_over), (0, [0, 1, 0]));
 }

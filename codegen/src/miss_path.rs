@@ -18,6 +18,7 @@ mod ages;
 mod bytes;
 mod fetch;
 mod groups;
+mod owners;
 mod pages;
 mod repeat;
 mod shown;
@@ -40,8 +41,8 @@ pub(crate) use bytes::emit_bytes_path;
 pub(super) use fetch::FetchCode;
 pub(crate) use fetch::emit_fetch_miss_path;
 use pages::Buffer;
-pub use repeat::Repeat;
 pub(super) use repeat::emit_repeat_miss_path;
+pub use repeat::{Repeat, Repeated};
 use uses::{record_line, record_lines_replaced, record_replaced, use_line};
 use ways::{
     LINE, LINE_OF_PAGE, OWN, SECOND, difference, find_hidden, look_for_hidden, look_up, make_room, rarely, replace,
@@ -173,6 +174,7 @@ pub(crate) type Emit = Option<Box<dyn Fn(&mut Asm)>>;
 pub fn all(settings: &TraceSettings, frames: bool) -> [Emit; 5] {
     let (uses, ways, tlbs) = (settings.keeps_uses(), settings.code_ways, settings.tlbs);
     let told = Told { bytes: settings.keeps_bytes(), ages: settings.tells_ages() };
+    let owners = settings.keeps_owners();
     let second = settings.accesses.filter(|_| !uses && !told.ages && tlbs.is_none());
     if let (Some(tlbs), Some(data), Some(code)) = (tlbs, settings.accesses, settings.fetches) {
         let (of_data, of_code) = (
@@ -192,7 +194,7 @@ pub fn all(settings: &TraceSettings, frames: bool) -> [Emit; 5] {
         settings.fetches.map(|cache| boxed(move |c| emit_fetch_miss_path(c, cache, uses, ways, frames))),
         frames.then(|| boxed(stack::emit_stack_miss_path)),
         second.map(|cache| boxed(move |c| emit_second_miss_path(c, cache, told, frames))),
-        told.bytes.then(|| boxed(emit_bytes_path)),
+        told.bytes.then(|| boxed(move |c| emit_bytes_path(c, owners))),
     ]
 }
 

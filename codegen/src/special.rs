@@ -14,7 +14,7 @@ use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 use super::Emitter;
 use super::cold::Cold;
-use super::miss_path::{Repeat, emit_repeat_miss_path};
+use super::miss_path::{Repeat, Repeated, emit_repeat_miss_path};
 use super::stack::{SAVED_RCX, frames_told};
 use super::taken::UNRECORDED;
 use crate::stack::StackCode;
@@ -100,7 +100,8 @@ impl Emitter<'_> {
         if let Some(f) = self.tracer.settings.accesses {
             let settings = &self.tracer.settings;
             let each = settings.keeps_uses() || repeat.contends(f, settings.tlbs.map(|tlbs| tlbs.data));
-            let again = emit_repeat_miss_path(&mut self.out.code, f, repeat, site, each);
+            let told = Repeated { each, bytes: settings.keeps_owners() };
+            let again = emit_repeat_miss_path(&mut self.out.code, f, repeat, site, told);
             self.work.state_map.push((again, StateMapEntry::RepeatMissPath { site }));
         }
     }

@@ -540,7 +540,8 @@ fn where_tlbs_are_simulated_lines_are_shown_as_long_as_their_pages_are_there() {
 
 #[test]
 fn bytes_become_known_before_they_are_told() {
-    check_routine("bytes_path", super::miss_path::emit_bytes_path);
+    check_routine("bytes_path", |c| super::miss_path::emit_bytes_path(c, false));
+    check_routine("bytes_path_with_owners", |c| super::miss_path::emit_bytes_path(c, true));
     let told = Told { bytes: true, ..Told::NOTHING };
     check_routine("second_miss_path_with_bytes", |c| super::miss_path::emit_second_miss_path(c, SMALL, told, false));
 }

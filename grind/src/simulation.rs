@@ -129,9 +129,12 @@ impl Simulation {
         let callgrind = (options.tool == Tool::Callgrind).then_some(&options.callgrind);
         let uses = callgrind.is_some_and(|c| c.cache_use != CacheUse::No);
         // With a last level that is written back, writes reach it that hit the first one.
-        let of_lines = options.sharing == Some(Detail::Lines) && simulation.tlbs.is_none();
         let d1 = level(found.geometries.d1, found.geometries.min_line());
+        let of_lines = matches!(options.sharing, Some(Detail::Lines | Detail::Order)) && simulation.tlbs.is_none();
         simulation.bytes = of_lines && !exact && d1.keeps_bytes();
+        if options.sharing == Some(Detail::Order) && !simulation.bytes {
+            return Err(Impossible::order(exact, simulation.tlbs.is_some(), line));
+        }
         let told = exact || simulation.sharing.is_some() && !simulation.bytes;
         // The program simulates TLBs by itself, if they are of shapes that it has room for.
         let levels = options.levels.levels(options.caches, found.geometries.ll);
@@ -251,6 +254,7 @@ impl Simulation {
             alloc_depth: self.alloc_depth,
             lives: self.sharing.is_some(),
             bytes: self.bytes,
+            moves: self.sharing.is_some_and(|wanted| wanted.detail == Detail::Order),
             ages: missing.is_some() && (self.bounds() || self.included),
             code_ways: missing.is_some() && self.included,
         }

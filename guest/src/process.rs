@@ -1,6 +1,6 @@
 //! Guest processes and threads as the dispatcher sees them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -143,6 +143,8 @@ pub struct Process {
     pub stacks: Stacks,
     /// How far ahead of it is translated, by module.
     pub paces: Map<u32, Pace>,
+    /// The slot that says which thread has which line, once there are several threads and it is told which lines go from one to the other.
+    pub owners: Cell<Option<SlotId>>,
 }
 
 /// What the trap flag that a thread has set itself has shown it.

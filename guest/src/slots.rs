@@ -3,6 +3,7 @@
 //! zeroed; whoever gives it back has read it.
 
 mod mapped;
+mod owners;
 mod trace;
 
 use std::collections::HashMap;

@@ -138,6 +138,38 @@ pub const UNWRITTEN: u64 = BYTES + 8;
 pub const BYTES_TAGS: u64 = BYTES + DATA_ENTRY * DATA_ENTRIES;
 /// Bytes of a line, if that is told.
 pub const BYTES_LINE: u32 = 64;
+/// Where it is told which lines go from thread to thread, a slot belongs to no thread and says which thread has which line. Its entries have 16 bytes: the
+/// address of a line, which stays (0: none yet), and who has it: [`owner_word`] of who has written it last, or [`owner_bit`] of each that
+/// has read it since. A line is in one of [`OWNER_PROBES`] entries, one behind the other, from [`owner_entry`] on.
+pub const OWNED_LINES: u64 = 1 << 21;
+/// Entries that a line may be in.
+pub const OWNER_PROBES: u32 = 8;
+/// Behind the entries, in that slot: how many slots may be a thread's.
+pub const SLOTS_USED: u64 = 16 * OWNED_LINES;
+/// What the bits of an address above those of 4 MiB are multiplied by, so that what is far apart begins at entries that have nothing to do
+/// with each other: as much memory as has been used is touched.
+pub const OWNER_SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+/// The entry from which on a line is looked for.
+pub const fn owner_entry(line: u64) -> u64 {
+    let far = (line >> 22).wrapping_mul(OWNER_SPREAD) >> (64 - OWNED_LINES.trailing_zeros());
+    far.wrapping_add(line / BYTES_LINE as u64) & (OWNED_LINES - 1)
+}
+/// Slots whose numbers are so far apart have the same [`owner_bit`].
+pub const OWNER_BITS: u32 = 63;
+/// The bit of a slot.
+pub const fn owner_bit(slot: u32) -> u64 {
+    1 << (slot % OWNER_BITS)
+}
+/// What tells that a thread of a slot has written a line last: a bit that is no slot's; which bit that slot has, in six bits; the number of
+/// the thread in [`OWNER_TID`] bits from bit 32 on; that of the slot.
+pub const fn owner_word(slot: u32, thread: u32) -> u64 {
+    1 << OWNER_BITS
+        | ((slot % OWNER_BITS) as u64) << 56
+        | ((thread & ((1 << OWNER_TID) - 1)) as u64) << 32
+        | slot as u64
+}
+/// Bits of the number of a thread. (No thread has a larger one.)
+pub const OWNER_TID: u32 = 24;
 /// Bytes of a page.
 pub const PAGE: u64 = 4096;
 /// The bit of a line, by its number, among those of its page that are shown.
@@ -324,6 +356,14 @@ pub enum SlotWord {
     BytesUnknown = 1432,
     /// Where it is told which bytes accesses use.
     BytesPath = 1440,
+    /// Where the process keeps which thread has which line ([`OWNED_LINES`]); 0: nobody wants to know.
+    LineOwners = 1448,
+    /// What an entry of that says if the thread has written its line last ([`owner_word`]).
+    OwnerWord = 1456,
+    /// The bit of those that have a line that nobody has written since ([`owner_bit`]).
+    OwnerBit = 1464,
+    /// Where the slots begin.
+    SlotsAt = 1472,
 }
 
 /// Offset from `gs` of what r11 points to in translated code: so that many slot words are a byte's offset away from it.
@@ -419,11 +459,12 @@ pub const THREAD_WORDS: usize = SlotWord::TracePos as usize;
 const _: () =
     assert!(CONTEXT_TABLE + 16 * CONTEXT_ENTRIES <= CONTEXT_STACK && CONTEXT_STACK + 8 * CONTEXT_DEPTH <= SLOT_SIZE);
 const _: () = assert!(SlotWord::Never.at() as u64 == NOWHERE + 8);
-const _: () = assert!(SlotWord::BytesPath.at() as u64 + 8 <= MISS_PATH_STACK - 64 * 8 && ALLOCATOR_PROBES <= 4096 / 8);
+const _: () = assert!(SlotWord::SlotsAt.at() as u64 + 8 <= MISS_PATH_STACK - 64 * 8 && ALLOCATOR_PROBES <= 4096 / 8);
 const _: () = assert!(FRAME_CODE_ENTRIES <= PAIR_ENTRIES);
 const _: () = assert!(DATA_USES + DATA_WAY * MOST_USED <= CONTEXT_TABLE && TRACE_BUFFER.is_multiple_of(4096));
 const _: () = assert!(CODE_OWNERS + 16 * MOST_OWNED <= CONTEXT_TABLE);
-const _: () = assert!(BYTES_TAGS + DATA_ENTRY * DATA_ENTRIES <= CONTEXT_TABLE && BYTES_LINE == 64);
+const _: () =
+    assert!(SLOTS_USED + 8 <= SLOT_SIZE && BYTES_TAGS + DATA_ENTRY * DATA_ENTRIES <= CONTEXT_TABLE && BYTES_LINE == 64);
 const _: () = assert!(COUNTERS + 8 * MAX_COUNTERS as u64 <= SLOT_SIZE && SLOT_SIZE < 1 << 31);
 const _: () = assert!(ACTIVE + 8 * MOST_FUNCTIONS as u64 <= SIMULATED && FRAMES_SIZE.is_multiple_of(4096));
 // The engine reads and writes these all at once.

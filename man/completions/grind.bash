@@ -90,6 +90,7 @@ _grind_options='--tool=cachegrind
 --sharing=no
 --sharing=lines
 --sharing=counts
+--sharing=order
 --mem-out-file=
 --branch-sim=yes
 --branch-sim=no

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use cg_cli::json::Json;
-use cg_format::mem::Mem;
-use cg_format::mem::reuse::{Reuse, ReuseHead};
+use cg_format::mem::reuse::{Reuse, ReuseHead, of_all_objects};
+use cg_format::mem::{Kind, Mem, Object};
 
 use cg_format::show::commas as thousands;
 
@@ -35,6 +35,8 @@ pub(crate) struct Distances {
     pub(crate) program: Reuse,
     pub(crate) functions: Rows,
     pub(crate) lines: Rows,
+    /// By data object, named by [`Reuse::function`], if the file tells them apart.
+    pub(crate) objects: Option<Rows>,
 }
 
 /// As the power of two of lines, a cache of 2^`size` bytes; one that is smaller than a line has one.
@@ -47,6 +49,15 @@ fn size_name(size: u32) -> String {
     if size < 20 { format!("{}K", 1 << (size - 10)) } else { format!("{}M", 1 << (size - 20)) }
 }
 
+/// What an object is called.
+fn name(object: &Object) -> String {
+    match object.kind {
+        Kind::Stack => format!("[stack] {}", object.name),
+        Kind::Heap => format!("heap@{}:{}", object.file.rsplit('/').next().unwrap_or_default(), object.line),
+        _ => object.name.clone(),
+    }
+}
+
 impl Distances {
     /// Those of a file, if it has any: rows with at least `threshold` percent of what a cache of 32 KiB would miss (of the accesses,
     /// if that is nothing).
@@ -54,7 +65,12 @@ impl Distances {
         let head = mem.head.reuse.clone()?;
         let mut program = Reuse::default();
         let mut functions: BTreeMap<(&str, &str), Reuse> = BTreeMap::new();
+        let mut objects: BTreeMap<usize, Reuse> = BTreeMap::new();
         for row in &mem.reuse {
+            if let Some((n, object)) = row.object.and_then(|n| Some((n, mem.objects.get(n)?))) {
+                let new = || Reuse { function: name(object), object: row.object, ..Reuse::default() };
+                objects.entry(n).or_insert_with(new).add(row);
+            }
             program.add(row);
             let new = || Reuse { function: row.function.clone(), file: row.file.clone(), ..Reuse::default() };
             functions.entry((&row.file, &row.function)).or_insert_with(new).add(row);
@@ -69,8 +85,9 @@ impl Distances {
             all.sort_by_key(|row| std::cmp::Reverse((weight(row), row.accesses())));
             Rows { hidden: before - all.len(), shown: all }
         };
-        let (functions, lines) = (choose(functions.into_values().collect()), choose(mem.reuse.clone()));
-        Some(Self { head, program, functions, lines })
+        let (functions, lines) = (choose(functions.into_values().collect()), choose(of_all_objects(mem.reuse.clone())));
+        let objects = (!objects.is_empty()).then(|| choose(objects.into_values().collect()));
+        Some(Self { head, program, functions, lines, objects })
     }
 
     /// What stands behind a heading where only a sample of lines was looked at.
@@ -128,7 +145,8 @@ impl Distances {
             writeln!(out, "(by the least that they can be, and by the most)\n")?;
         }
         self.table(out, &table)?;
-        for (of, rows) in [("function", &self.functions), ("line", &self.lines)] {
+        let objects = self.objects.iter().map(|rows| ("object", rows));
+        for (of, rows) in [("function", &self.functions), ("line", &self.lines)].into_iter().chain(objects) {
             section(out, &format!("{what} by {of} and cache size{sampled}"))?;
             self.rows(out, of, rows)?;
         }
@@ -179,6 +197,7 @@ impl Distances {
                 cells(row).into_iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}  ")).collect();
             let file = row.file.rsplit('/').next().unwrap_or_default();
             let place = match (what, row.line) {
+                ("object", _) => row.function.clone(),
                 ("function", _) | (_, 0) => format!("{file}:{}", row.function),
                 (_, line) => format!("{file}:{line} {}", row.function),
             };
@@ -204,7 +223,8 @@ impl Distances {
         let bounds = self.head.hits.is_some();
         json.key("program");
         histogram(json, &self.program, bounds);
-        for (key, rows) in [("functions", &self.functions), ("lines", &self.lines)] {
+        let objects = self.objects.iter().map(|rows| ("objects", rows));
+        for (key, rows) in [("functions", &self.functions), ("lines", &self.lines)].into_iter().chain(objects) {
             json.key(key);
             json.begin_array();
             rows.shown.iter().for_each(|row| histogram(json, row, bounds));
@@ -218,7 +238,9 @@ impl Distances {
 
 fn histogram(json: &mut Json, row: &Reuse, bounds: bool) {
     json.begin_object();
-    if !row.function.is_empty() {
+    if row.object.is_some() {
+        json.name("object", row.function.as_bytes());
+    } else if !row.function.is_empty() {
         json.name("file", row.file.as_bytes());
         json.key("line");
         json.integer(row.line.into());
@@ -249,7 +271,7 @@ mod tests {
     use super::*;
 
     fn row(function: &str, line: u64, first: u64, bins: &[u64]) -> Reuse {
-        Reuse { function: function.into(), file: "t.c".into(), line, first, bins: bins.into(), most: Vec::new() }
+        Reuse { function: function.into(), file: "t.c".into(), line, first, bins: bins.into(), ..Reuse::default() }
     }
 
     #[test]

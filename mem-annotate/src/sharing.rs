@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use cg_cli::json::Json;
-use cg_format::mem::sharing::{Shared, SharedUse, SharingHead, Which};
+use cg_format::mem::sharing::{Moved, Order, Shared, SharedUse, SharingHead, Which};
 use cg_format::mem::{Kind, Mem, UNKNOWN};
 
 use crate::source::Sources;
@@ -20,8 +20,63 @@ pub(crate) struct Difference {
     pub(crate) which: Which,
     /// The names of the objects, each once.
     pub(crate) names: Vec<String>,
-    /// Lines, reads and writes that were added.
+    /// Lines, and what is counted beside them ([`Counted`]), that were added.
     pub(crate) counts: [i128; 3],
+}
+
+/// What is counted of lines, beside how many they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Counted {
+    /// Nothing.
+    Lines,
+    /// How often they are read and written.
+    Accesses,
+    /// How often they go from one thread to another, and are taken from those that have read them.
+    Moves,
+}
+
+impl Counted {
+    /// What all of these files have.
+    fn of(heads: &[Option<&SharingHead>]) -> Self {
+        let all = |has: fn(&SharingHead) -> bool| heads.iter().flatten().all(|head| has(head));
+        match () {
+            () if all(|head| head.order.is_some()) => Self::Moves,
+            () if all(|head| !head.uncounted) => Self::Accesses,
+            () => Self::Lines,
+        }
+    }
+
+    /// The counts of a row.
+    fn row(self, row: &Shared) -> [u64; 3] {
+        let [reads, writes, upgrades] = row.moved();
+        match self {
+            Self::Moves => [row.lines, reads.saturating_add(writes), upgrades],
+            Self::Lines | Self::Accesses => [row.lines, row.reads(), row.writes()],
+        }
+    }
+
+    /// The same of a use, without lines.
+    fn used(self, used: &SharedUse) -> [u64; 2] {
+        let [reads, writes, upgrades] = used.moved();
+        match self {
+            Self::Moves => [reads.saturating_add(writes), upgrades],
+            Self::Lines | Self::Accesses => [used.reads, used.writes],
+        }
+    }
+
+    /// What rows are compared and left out by.
+    fn weight(self, counts: [u128; 3]) -> u128 {
+        if self == Self::Lines { counts[0] } else { counts[1].saturating_add(counts[2]) }
+    }
+
+    /// What stands above the counts.
+    fn titles(self) -> &'static [&'static str] {
+        match self {
+            Self::Lines => &["lines"],
+            Self::Accesses => &["lines", "reads", "writes"],
+            Self::Moves => &["lines", "moves", "upgrades"],
+        }
+    }
 }
 
 /// What is shown.
@@ -42,6 +97,7 @@ pub(crate) struct Sharing {
     pub(crate) rows: Rows,
     /// How many rows are below the threshold.
     pub(crate) hidden: usize,
+    counted: Counted,
 }
 
 /// What lies there, without the source's help: the same text in both files of a difference.
@@ -54,7 +110,7 @@ fn plain_name(mem: &Mem, used: &SharedUse) -> String {
     }
 }
 
-fn differences(before: &Mem, after: &Mem) -> Vec<Difference> {
+fn differences(before: &Mem, after: &Mem, counted: Counted) -> Vec<Difference> {
     let mut all: BTreeMap<(Which, Vec<String>), [i128; 3]> = BTreeMap::new();
     for (mem, sign) in [(before, -1), (after, 1)] {
         for row in &mem.sharing {
@@ -62,7 +118,7 @@ fn differences(before: &Mem, after: &Mem) -> Vec<Difference> {
             names.sort();
             names.dedup();
             let sums = all.entry((row.which, names)).or_default();
-            let counts = [row.lines, row.reads(), row.writes()];
+            let counts = counted.row(row);
             sums.iter_mut().zip(counts).for_each(|(sum, n)| *sum += sign * i128::from(n));
         }
     }
@@ -70,20 +126,20 @@ fn differences(before: &Mem, after: &Mem) -> Vec<Difference> {
 }
 
 impl Sharing {
-    /// Those of a file, or of two, if there are any: rows with at least `threshold` percent of the accesses to shared lines; of the lines, if
-    /// a file has not counted accesses.
+    /// Those of a file, or of two, if there are any: rows with at least `threshold` percent of the accesses to shared lines, or of their moves;
+    /// of the lines, if a file has counted neither.
     pub(crate) fn new(before: Option<&Mem>, mem: &Mem, threshold: f64) -> Option<Self> {
         let heads = [before.and_then(|mem| mem.head.sharing.as_ref()), mem.head.sharing.as_ref()];
         let head = heads[1].or(heads[0])?.clone();
-        let uncounted = heads.iter().flatten().any(|head| head.uncounted);
-        let weight = |counts: [u128; 3]| if uncounted { counts[0] } else { counts[1] + counts[2] };
-        let of_row = |row: &Shared| weight([row.lines, row.reads(), row.writes()].map(u128::from));
+        let counted = Counted::of(&heads);
+        let weight = |counts: [u128; 3]| counted.weight(counts);
+        let of_row = |row: &Shared| weight(counted.row(row).map(u128::from));
         let sum = |mem: &Mem| mem.sharing.iter().map(of_row).sum();
         let whole = before.into_iter().chain([mem]).map(sum).max().unwrap_or(0u128);
         let above = |n: u128| n > 0 && n as f64 * 100.0 >= threshold * whole as f64;
         let (rows, all) = match (before, &heads) {
             (Some(before), [Some(_), Some(_)]) => {
-                let mut rows = differences(before, mem);
+                let mut rows = differences(before, mem, counted);
                 rows.retain(|row| row.counts != [0; 3]);
                 let all = rows.len();
                 let weight = |row: &Difference| weight(row.counts.map(i128::unsigned_abs));
@@ -104,7 +160,7 @@ impl Sharing {
             Rows::Differences(rows) => rows.len(),
             Rows::OneSided => 0,
         };
-        Some(Self { head: SharingHead { uncounted, ..head }, rows, hidden: all - shown })
+        Some(Self { head, rows, hidden: all - shown, counted })
     }
 
     /// The section of the report.
@@ -115,7 +171,9 @@ impl Sharing {
         let SharingHead { line, threads, others, .. } = &self.head;
         let rows = match &self.rows {
             Rows::OneSided => return writeln!(out, "Only one of the files has shared lines: they are not compared\n"),
-            Rows::Each(rows) => rows.iter().flat_map(|n| said(&mem.sharing[*n], mem, *line, sources)).collect(),
+            Rows::Each(rows) => {
+                rows.iter().flat_map(|n| said(&mem.sharing[*n], self.counted, mem, *line, sources)).collect()
+            }
             Rows::Differences(rows) => {
                 let counts = |row: &Difference| row.counts.map(thousands).map(Some);
                 let of = |row: &Difference| Said { counts: counts(row), text: title(row.which, &row.names) };
@@ -127,12 +185,19 @@ impl Sharing {
             "Lines of {line} bytes that a thread wrote while another one that uses them lived ({threads} threads)\n"
         )?;
         match (&self.rows, rows.is_empty() && self.hidden == 0) {
-            (_, false) => table(out, &rows, self.head.uncounted)?,
+            (_, false) => table(out, &rows, self.counted)?,
             (Rows::Differences(_), true) => writeln!(out, "Nothing is different")?,
             (_, true) => writeln!(out, "There is none")?,
         }
         if self.hidden > 0 {
             writeln!(out, "\n{} more below the threshold", thousands(self.hidden as i128))?;
+        }
+        match (&self.head.order, &self.rows) {
+            (Some(order), Rows::Each(_)) => said_of_order(out, order)?,
+            (Some(_), Rows::Differences(_)) if self.counted == Counted::Moves => {
+                writeln!(out, "\nMoves are those of two runs, each as its threads took turns")?;
+            }
+            _ => {}
         }
         if *others > 0 {
             let others = thousands((*others).into());
@@ -147,10 +212,16 @@ impl Sharing {
             json.key(key);
             json.integer(n);
         };
-        let counted = !self.head.uncounted;
+        let counted = self.counted == Counted::Accesses;
+        let moves = self.counted == Counted::Moves;
         let count = |json: &mut Json, key: &str, n: i128| {
             json.key(key);
             if counted || key == "lines" { json.integer(n) } else { json.null() }
+        };
+        let moved = |json: &mut Json, of: [i128; 3]| {
+            for (key, n) in ["moved_by_reads", "moved_by_writes", "upgrades"].into_iter().zip(of).filter(|_| moves) {
+                integer(json, key, n);
+            }
         };
         json.begin_object();
         for (key, n) in [("line", self.head.line), ("threads", self.head.threads), ("others", self.head.others)] {
@@ -158,6 +229,14 @@ impl Sharing {
         }
         count(json, "reads", self.head.reads.into());
         count(json, "writes", self.head.writes.into());
+        if let Some(order) = self.head.order.as_ref().filter(|_| moves) {
+            moved(json, order.moves.map(i128::from));
+            json.key("handed_over");
+            json.begin_array();
+            order.handed_over.iter().for_each(|n| json.integer((*n).into()));
+            json.end_array();
+            integer(json, "unplaced", order.unplaced.into());
+        }
         json.key("rows");
         json.begin_array();
         match &self.rows {
@@ -170,9 +249,12 @@ impl Sharing {
                     json.begin_array();
                     row.names.iter().for_each(|name| json.string(name.as_bytes()));
                     json.end_array();
-                    let [lines, reads, writes] = row.counts;
-                    for (key, n) in [("lines", lines), ("reads", reads), ("writes", writes)] {
+                    let [lines, first, second] = row.counts;
+                    for (key, n) in [("lines", lines), ("reads", first), ("writes", second)] {
                         count(json, key, n);
+                    }
+                    for (key, n) in [("moves", first), ("upgrades", second)].into_iter().filter(|_| moves) {
+                        integer(json, key, n);
                     }
                     json.end_object();
                 }
@@ -184,6 +266,7 @@ impl Sharing {
                     for (key, n) in [("lines", row.lines), ("reads", row.reads()), ("writes", row.writes())] {
                         count(json, key, n.into());
                     }
+                    moved(json, row.moved().map(i128::from));
                     json.key("uses");
                     json.begin_array();
                     row.uses.iter().for_each(|used| use_json(json, used, mem, sources, counted));
@@ -239,10 +322,47 @@ fn use_json(json: &mut Json, used: &SharedUse, mem: &Mem, sources: &mut Sources<
         json.end_object();
     }
     json.end_array();
+    if !used.moves.is_empty() || used.upgrades > 0 {
+        json.key("moves");
+        json.begin_array();
+        for moved in &used.moves {
+            json.begin_object();
+            for (key, n) in [("from", moved.from), ("reads", moved.reads), ("writes", moved.writes)] {
+                json.key(key);
+                json.integer(n.into());
+            }
+            json.end_object();
+        }
+        json.end_array();
+        json.key("upgrades");
+        json.integer(used.upgrades.into());
+    }
     json.end_object();
 }
 
-/// A line of the table: lines, reads and writes, and what is behind them.
+/// What is said behind rows that tell of an order.
+fn said_of_order(out: &mut dyn Write, order: &Order) -> io::Result<()> {
+    let n = |n: u64| thousands(n.into());
+    let [reads, writes, upgrades] = order.moves.map(n);
+    writeln!(
+        out,
+        "\nAs the threads of this run took turns, and the next run's will not: lines were read {reads} times and written {writes} times when another \
+         thread had written them last, and written {upgrades} times when others had read them since (upgrades)"
+    )?;
+    if order.handed_over != [0; 3] {
+        let [reads, writes, upgrades] = order.handed_over.map(n);
+        writeln!(
+            out,
+            "Lines that are not shared, but handed over, beside these: {reads}, {writes} and {upgrades} times"
+        )?;
+    }
+    if order.unplaced > 0 {
+        writeln!(out, "There was no room to know who had the lines of {} accesses", n(order.unplaced))?;
+    }
+    Ok(())
+}
+
+/// A line of the table: lines, what is counted of them, and what is behind that.
 struct Said {
     counts: [Option<String>; 3],
     text: String,
@@ -257,7 +377,7 @@ fn title(which: Which, names: &[String]) -> String {
 }
 
 /// A row: its sums, who uses what, and what follows from it.
-fn said(row: &Shared, mem: &Mem, line: u64, sources: &mut Sources<'_>) -> Vec<Said> {
+fn said(row: &Shared, counted: Counted, mem: &Mem, line: u64, sources: &mut Sources<'_>) -> Vec<Said> {
     let mut names: Vec<String> = Vec::new();
     let mut uses = Vec::new();
     for used in &row.uses {
@@ -265,14 +385,15 @@ fn said(row: &Shared, mem: &Mem, line: u64, sources: &mut Sources<'_>) -> Vec<Sa
             Some(object) if object.kind == Kind::Heap => sources.variable(object),
             _ => plain_name(mem, used),
         };
-        let text = format!("  T{} {}{}", used.thread, bytes(used, &name), places(used));
+        let text = format!("  T{} {}{}{}", used.thread, bytes(used, &name), places(used), from(used));
         if !names.contains(&name) {
             names.push(name);
         }
         let count = |n: u64| Some(thousands(n.into()));
-        uses.push(Said { counts: [None, count(used.reads), count(used.writes)], text });
+        let [first, second] = counted.used(used);
+        uses.push(Said { counts: [None, count(first), count(second)], text });
     }
-    let sums = [row.lines, row.reads(), row.writes()].map(|n| Some(thousands(n.into())));
+    let sums = counted.row(row).map(|n| Some(thousands(n.into())));
     let follows = match row.which {
         Which::False => {
             format!("no byte that one writes is used by another: give each of them lines of {line} bytes of its own")
@@ -313,6 +434,16 @@ fn places(used: &SharedUse) -> String {
     }
 }
 
+/// From whom the thread has got the lines, if that was told.
+fn from(used: &SharedUse) -> String {
+    let one =
+        |moved: &Moved| format!("T{} {}", moved.from, thousands(i128::from(moved.reads) + i128::from(moved.writes)));
+    match &used.moves[..] {
+        [] => String::new(),
+        all => format!("  (from {})", all.iter().map(one).collect::<Vec<_>>().join(", ")),
+    }
+}
+
 /// The bytes that one thread writes and another one uses.
 fn met(row: &Shared) -> String {
     let has = |runs: &[(u64, u64)], byte: u64| runs.iter().any(|(from, to)| (*from..*to).contains(&byte));
@@ -332,20 +463,20 @@ fn met(row: &Shared) -> String {
     runs.iter().map(|(from, to)| format!("{from}..{to}")).collect::<Vec<_>>().join(",")
 }
 
-fn table(out: &mut dyn Write, rows: &[Said], uncounted: bool) -> io::Result<()> {
-    let mut widths = [5, 5, 6];
+fn table(out: &mut dyn Write, rows: &[Said], counted: Counted) -> io::Result<()> {
+    let titles = counted.titles();
+    let mut widths: Vec<usize> = titles.iter().map(|title| title.len()).collect();
     for row in rows {
         let lengths = row.counts.iter().map(|cell| cell.as_ref().map_or(0, String::len));
         widths.iter_mut().zip(lengths).for_each(|(width, length)| *width = length.max(*width));
     }
-    let [lines, reads, writes] = widths;
-    let counts = format!("{:_>reads$}  {:_>writes$}  ", "reads", "writes");
-    writeln!(out, "{:_>lines$}  {}sharing", "lines", if uncounted { "" } else { &counts })?;
+    let head: String = titles.iter().zip(&widths).map(|(title, width)| format!("{title:_>width$}  ")).collect();
+    writeln!(out, "{head}sharing")?;
     for row in rows {
         if row.counts[0].is_some() {
             writeln!(out)?;
         }
-        let cells = row.counts.iter().zip(widths).take(if uncounted { 1 } else { 3 });
+        let cells = row.counts.iter().zip(&widths);
         let text: String = cells.map(|(cell, width)| format!("{:>width$}  ", cell.as_deref().unwrap_or(""))).collect();
         writeln!(out, "{text}{}", row.text)?;
     }
@@ -368,6 +499,7 @@ mod tests {
             reads: 1000,
             writes,
             places: vec![SourceLine { file: "/a/b.c".into(), line: 9, function: "f".into() }],
+            ..SharedUse::default()
         }
     }
 
@@ -445,6 +577,35 @@ mod tests {
              T3 writes counts+68..72  b.c:9 f\n           written by one and used by another: bytes 4..7 of the line\n\n\
              1 more below the threshold\n\n"
         );
+        // Where they have told of moves, it is these.
+        let moved = |n: u64| {
+            let mut all = uncounted(vec![row(Which::False, 1, &[(8, 12)], 0)]);
+            let order = Order { handed_over: [0, 3, 0], unplaced: 7, ..Order::default() };
+            all.head.sharing.iter_mut().for_each(|head| head.order = Some(order.clone()));
+            all.sharing[0].uses[0].moves = vec![Moved { from: 3, reads: n, writes: 2 }];
+            all.sharing[0].uses[1].upgrades = 5;
+            all.finish();
+            all
+        };
+        let text = printed(&Sharing::new(None, &moved(1000), 0.0).expect("shared lines"), &moved(1000));
+        assert!(text.contains("lines  moves  upgrades  sharing\n\n    1  1,002         5  FALSE"), "{text}");
+        assert!(
+            text.contains("\n       1,002         0    T2 reads and writes counts+64..71  b.c:9 f  (from T3 1,002)\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("were read 1,000 times and written 2 times") && text.contains("written 5 times when"),
+            "{text}"
+        );
+        assert!(
+            text.contains("beside these: 0, 3 and 0 times\n") && text.contains("the lines of 7 accesses\n"),
+            "{text}"
+        );
+        let differs = Sharing::new(Some(&moved(1000)), &moved(10), 0.0).expect("shared lines");
+        let text = printed(&differs, &moved(10));
+        assert!(text.contains("    0   -990         0  FALSE  counts\n"), "{text}");
+        let mixed = Sharing::new(Some(&moved(1000)), &few, 0.0).expect("shared lines");
+        assert!(printed(&mixed, &few).contains("lines  sharing\n"), "one of them has no moves");
         let none = mem(Vec::new());
         let all = Sharing::new(None, &none, 0.0).expect("the question");
         assert!(printed(&all, &none).ends_with("\n\nThere is none\n\n"));

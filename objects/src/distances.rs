@@ -11,6 +11,7 @@ use cg_sim::bounds::{Bounds, Gone};
 use cg_sim::distance::{self, Histogram, Sample};
 use grind_trace::LineBrought;
 use grind_types::Tid;
+use grind_types::hash::Map;
 
 use super::Site;
 
@@ -32,6 +33,8 @@ pub struct Wanted {
 pub struct Row {
     /// The instruction.
     pub site: Site,
+    /// What they access, if objects are asked for.
+    pub object: Option<u32>,
     /// By distance; with bounds by the lower one.
     pub least: Histogram,
     /// With bounds by the upper one.
@@ -43,7 +46,7 @@ pub struct Row {
 pub struct Found {
     /// What was asked for.
     pub wanted: Wanted,
-    /// By instruction, in no order.
+    /// By instruction, and by object if those are asked for, in no order.
     pub sites: Vec<Row>,
 }
 
@@ -66,6 +69,8 @@ pub struct Tallies {
     near: Vec<[u64; NEAR + 1]>,
     /// Those beyond.
     far: Vec<Option<Box<Histogram>>>,
+    /// By site and object, if objects are asked for.
+    of_objects: Map<(u32, u32), Box<Histogram>>,
 }
 
 impl Tallies {
@@ -86,6 +91,11 @@ impl Tallies {
         }
     }
 
+    /// The same of an access to an object.
+    pub fn add_of(&mut self, site: u32, object: u32, distance: Option<u64>) {
+        self.of_objects.entry((site, object)).or_default().add(distance);
+    }
+
     fn of(&self, site: usize) -> Histogram {
         let mut all = self.far[site].as_deref().copied().unwrap_or_default();
         let [near @ .., first] = &self.near[site];
@@ -97,13 +107,13 @@ impl Tallies {
     /// By instruction, in no order; `site` is that of a number.
     #[must_use]
     pub fn found(&self, site: impl Fn(usize) -> Option<Site>) -> Vec<Row> {
-        let mut rows: HashMap<Site, Row> = HashMap::new();
-        for n in 0..self.near.len() {
-            let (least, Some(site)) = (self.of(n), site(n)) else { continue };
-            if least != Histogram::default() {
-                let new = || Row { site, least: Histogram::default(), most: None };
-                rows.entry(site).or_insert_with(new).least.merge(&least);
-            }
+        let mut rows: HashMap<(Site, Option<u32>), Row> = HashMap::new();
+        let of_sites = (0..self.near.len()).map(|n| (n, None, self.of(n)));
+        let of_objects = self.of_objects.iter().map(|((n, object), least)| (*n as usize, Some(*object), **least));
+        for (n, object, least) in of_sites.chain(of_objects) {
+            let Some(site) = site(n).filter(|_| least != Histogram::default()) else { continue };
+            let new = || Row { site, object, least: Histogram::default(), most: None };
+            rows.entry((site, object)).or_insert_with(new).least.merge(&least);
         }
         rows.into_values().collect()
     }
@@ -141,6 +151,8 @@ pub struct Bounded {
     running: Option<(Tid, Thread)>,
     /// By site: by the lower bound, and by the upper one.
     tallies: Vec<Option<Box<[Histogram; 2]>>>,
+    /// By site and object, if objects are asked for.
+    of_objects: Map<(u32, u32), Box<[Histogram; 2]>>,
 }
 
 impl Bounded {
@@ -148,7 +160,8 @@ impl Bounded {
     #[must_use]
     pub fn new(wanted: Wanted) -> Option<Self> {
         let (shape, line_bits) = (wanted.bounds?, wanted.line.max(1).trailing_zeros());
-        Some(Self { wanted, shape, line_bits, threads: HashMap::new(), running: None, tallies: Vec::new() })
+        let (threads, tallies, of_objects) = (HashMap::new(), Vec::new(), Map::default());
+        Some(Self { wanted, shape, line_bits, threads, running: None, tallies, of_objects })
     }
 
     /// Records of this thread are next, of so many sites.
@@ -184,9 +197,9 @@ impl Bounded {
         [at(line), gone.and_then(|[line, _]| at(line))]
     }
 
-    /// The access that these lines were brought in for has missed.
+    /// The access that these lines were brought in for has missed, at this object, if objects are asked for.
     #[inline]
-    pub fn missed(&mut self, site: u32, addr: u64, size: u16) {
+    pub fn missed(&mut self, site: u32, addr: u64, size: u16, object: Option<u32>) {
         let Some((_, Thread { bounds, access })) = &mut self.running else { return };
         let Access { lines, bounds: [least, mut most], first } = std::mem::take(access);
         let ends = [addr, addr.wrapping_add(u64::from(size.max(1)) - 1)].map(|addr| addr >> self.line_bits);
@@ -194,7 +207,10 @@ impl Bounded {
             // Which of the two was missed is not looked up: it has been used just now, and is not far.
             most = ends.iter().fold(most, |most, line| most.max(bounds.at_most(*line)));
         }
-        let tally = self.tallies[site as usize].get_or_insert_default();
+        let tally = match object {
+            Some(object) => self.of_objects.entry((site, object)).or_default(),
+            None => self.tallies[site as usize].get_or_insert_default(),
+        };
         for (tally, bound) in tally.iter_mut().zip([least, most]) {
             tally.add((!first).then_some(bound));
         }
@@ -211,6 +227,7 @@ impl Bounded {
     /// Nothing has been found so far; what threads have used is as it is.
     pub fn forget(&mut self) {
         self.tallies.fill(None);
+        self.of_objects.clear();
     }
 
     /// A thread has ended.
@@ -222,11 +239,14 @@ impl Bounded {
     /// What was found; `site` is the instruction of a number.
     #[must_use]
     pub fn found(self, site: impl Fn(usize) -> Option<Site>) -> Found {
-        let mut rows: HashMap<Site, Row> = HashMap::new();
-        for (n, tally) in self.tallies.into_iter().enumerate() {
-            let (Some(tally), Some(site)) = (tally, site(n)) else { continue };
+        let mut rows: HashMap<(Site, Option<u32>), Row> = HashMap::new();
+        let of_sites = self.tallies.into_iter().enumerate().filter_map(|(n, tally)| Some((n, None, tally?)));
+        let of_objects = self.of_objects.into_iter().map(|((n, object), tally)| (n as usize, Some(object), tally));
+        for (n, object, tally) in of_sites.chain(of_objects) {
+            let Some(site) = site(n) else { continue };
             let [least, most] = *tally;
-            let row = rows.entry(site).or_insert_with(|| Row { site, least: Histogram::default(), most: None });
+            let new = || Row { site, object, least: Histogram::default(), most: None };
+            let row = rows.entry((site, object)).or_insert_with(new);
             row.least.merge(&least);
             row.most.get_or_insert_default().merge(&most);
         }

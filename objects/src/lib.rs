@@ -395,8 +395,14 @@ impl Objects {
         tally.peak = tally.peak.max(tally.live);
     }
 
-    /// An access of a site has missed the first level, and the last one if that is so: so many bytes at an address.
-    pub fn missed_at(&mut self, images: &Images, site: &grind_trace::Site, (addr, size): (u64, u16), last_level: bool) {
+    /// An access of a site has missed the first level, and the last one if that is so: so many bytes at an address. Returns the number of the object.
+    pub fn missed_at(
+        &mut self,
+        images: &Images,
+        site: &grind_trace::Site,
+        (addr, size): (u64, u16),
+        last_level: bool,
+    ) -> u32 {
         let access = match (site.kind, CachePort::of(site.kind)) {
             (_, Some(CachePort::Write)) => Access::Write,
             (SiteKind::Modify(_) | SiteKind::Member { done: Done::Modify, .. }, _) => Access::Modify,
@@ -405,7 +411,7 @@ impl Objects {
         let at = Site { module: site.module, addr: site.addr.0 };
         // (Cachegrind books a modification as a read.)
         let write = access == Access::Write;
-        self.missed(images, Miss { addr, size: size.into(), site: at, access, write, last_level });
+        self.missed(images, Miss { addr, size: size.into(), site: at, access, write, last_level })
     }
 
     /// An access has missed the first level. Returns the number of the object.

@@ -93,10 +93,16 @@ pub fn mem(
         missed_by: Vec::new(),
     };
     let mut rows = vec![0; found.objects.len()];
+    let used: BTreeSet<u32> = distances.iter().flat_map(|found| &found.sites).filter_map(|row| row.object).collect();
     for (n, (object, tally)) in found.objects.iter().enumerate() {
         let of_lines = shared.map(|found| found.of_object(n)).unwrap_or_default();
         let no_lines = of_lines.iter().all(|n| *n == 0);
-        if tally.misses == [0; 4] && tally.uses == [0; 6] && tally.blocks == 0 && no_lines {
+        if tally.misses == [0; 4]
+            && tally.uses == [0; 6]
+            && tally.blocks == 0
+            && no_lines
+            && !used.contains(&(n as u32))
+        {
             continue;
         }
         rows[n] = all.objects.len();
@@ -132,6 +138,7 @@ pub fn mem(
             function: text(&known.function),
             file: text(&known.file),
             line: known.line.into(),
+            object: row.object.and_then(|n| rows.get(n as usize).copied()),
             first: row.least.first,
             bins: bins(&row.least),
             most: row.most.as_deref().map(bins).unwrap_or_default(),
@@ -150,6 +157,11 @@ fn lines(shared: &sharing::Found, rows: &[usize], places: &BTreeMap<Site, Known>
         let known = &places[site];
         SourceLine { file: text(&known.file), line: known.line.into(), function: text(&known.function) }
     };
+    let moved = |(from, [reads, writes]): (&u32, &[u64; 2])| rows::Moved {
+        from: u64::from(*from) + 1,
+        reads: *reads,
+        writes: *writes,
+    };
     let all = shared.found.rows.iter().zip(&shared.sites);
     let row = |(row, sites): (&cg_sim::sharing::Row, &Vec<Vec<Site>>)| {
         let used = |(used, sites): (&cg_sim::sharing::RowUse, &Vec<Site>)| SharedUse {
@@ -161,6 +173,8 @@ fn lines(shared: &sharing::Found, rows: &[usize], places: &BTreeMap<Site, Known>
             reads: used.reads,
             writes: used.writes,
             places: sites.iter().map(source).collect(),
+            moves: used.moves.from.iter().map(moved).collect(),
+            upgrades: used.moves.upgrades,
         };
         let which = if row.truly { Which::True } else { Which::False };
         Shared { which, lines: row.lines, uses: row.uses.iter().zip(sites).map(used).collect() }

@@ -9,8 +9,8 @@ pub mod told;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use cg_format::mem::sharing::{self as rows, SharingHead};
-use cg_sim::sharing::{self, NO_OBJECT, Place, Touch};
+use cg_format::mem::sharing::{self as rows, Order, SharingHead};
+use cg_sim::sharing::{self, Move, NO_OBJECT, Place, Touch};
 use grind_trace::Done;
 use grind_types::Tid;
 
@@ -23,6 +23,21 @@ pub enum Detail {
     Lines,
     /// How often, too.
     Counts,
+    /// Beside lines, how often these go from thread to thread as the threads of this run take turns.
+    Order,
+}
+
+impl Detail {
+    /// The one of that name, if there is one.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "lines" => Some(Self::Lines),
+            "counts" => Some(Self::Counts),
+            "order" => Some(Self::Order),
+            _ => None,
+        }
+    }
 }
 
 /// Shared lines that are asked for.
@@ -132,17 +147,7 @@ impl Sharing {
         let Use { site: number, done, addr, size, times } = used;
         let (reads, writes) = (done != Done::Write, done != Done::Read);
         let line = self.line_bytes;
-        let place = |addr: u64| {
-            let start = addr & !(line - 1);
-            let lies = start..start.saturating_add(line);
-            match &mut objects {
-                Some((objects, images)) => {
-                    let found = objects.lies(images, addr, lies, site());
-                    Place { object: found.object, start: found.start, known: found.known }
-                }
-                None => Place { object: NO_OBJECT, start, known: lies },
-            }
-        };
+        let place = |addr: u64| lies(addr, line, &site, &mut objects);
         let touch = Touch { addr, size, reads, writes, site: number };
         if times == 1 {
             self.lines.touch(thread, touch, place);
@@ -151,11 +156,33 @@ impl Sharing {
         }
     }
 
+    /// The number of a thread that lives.
+    #[must_use]
+    pub fn living(&self, tid: Tid) -> Option<u32> {
+        self.threads.get(&tid).copied()
+    }
+
+    /// A thread of this number has come by the line of an address; nobody knows how if there was no room for that.
+    pub fn moved(
+        &mut self,
+        thread: u32,
+        addr: u64,
+        how: Option<Move>,
+        site: impl Fn() -> Site,
+        mut objects: Option<(&mut Objects, &Images)>,
+    ) {
+        let line = self.line_bytes;
+        match how {
+            Some(how) => self.lines.moved(thread, addr, how, |addr| lies(addr, line, &site, &mut objects)),
+            None => self.lines.unplaced(),
+        }
+    }
+
     /// All that was shared; `site` is asked where a site is.
     #[must_use]
     pub fn found(self, site: impl Fn(u32) -> Site) -> Found {
         let mut found = self.lines.found();
-        if self.detail == Detail::Lines {
+        if self.detail != Detail::Counts {
             // What has been told is not every access.
             let uses = found.rows.iter_mut().flat_map(|row| &mut row.uses);
             uses.for_each(|used| (used.reads, used.writes) = (0, 0));
@@ -164,6 +191,19 @@ impl Sharing {
             |row: &sharing::Row| row.uses.iter().map(|used| used.sites.iter().map(|n| site(*n)).collect()).collect();
         let sites = found.rows.iter().map(uses).collect();
         Found { found, sites, detail: self.detail }
+    }
+}
+
+/// What lies at an address that an instruction accesses, in a line of so many bytes.
+fn lies(addr: u64, line: u64, site: &impl Fn() -> Site, objects: &mut Option<(&mut Objects, &Images)>) -> Place {
+    let start = addr & !(line - 1);
+    let lies = start..start.saturating_add(line);
+    match objects {
+        Some((objects, images)) => {
+            let found = objects.lies(images, addr, lies, site());
+            Place { object: found.object, start: found.start, known: found.known }
+        }
+        None => Place { object: NO_OBJECT, start, known: lies },
     }
 }
 
@@ -183,8 +223,13 @@ impl Found {
     #[must_use]
     pub fn head(&self) -> SharingHead {
         let (line, threads, others) = (self.found.line.into(), self.found.threads as u64, self.found.others);
-        let uncounted = self.detail == Detail::Lines;
-        SharingHead { line, threads, others, uncounted, ..SharingHead::default() }
+        let uncounted = self.detail != Detail::Counts;
+        let order = (self.detail == Detail::Order).then(|| Order {
+            handed_over: self.found.handed_over,
+            unplaced: self.found.unplaced,
+            ..Order::default()
+        });
+        SharingHead { line, threads, others, uncounted, order, ..SharingHead::default() }
     }
 
     /// The events of an object's lines.
@@ -193,6 +238,7 @@ impl Found {
         match self.detail {
             Detail::Lines => &rows::LINES,
             Detail::Counts => &rows::EVENTS,
+            Detail::Order => &rows::ORDER,
         }
     }
 
@@ -203,6 +249,7 @@ impl Found {
         match self.detail {
             Detail::Lines => of.lines.into(),
             Detail::Counts => of.accesses.into(),
+            Detail::Order => of.lines.into_iter().chain(of.moves).collect(),
         }
     }
 }

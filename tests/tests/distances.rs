@@ -1,9 +1,11 @@
 //! Stack distances, end to end: they are of every access that a profile counts, the caches that are simulated beside them count what
 //! they count by themselves, a cache of one set misses what its size says, and programs with known distances have those.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use cg_format::mem::reuse::Reuse;
+use cg_format::mem::Kind;
+use cg_format::mem::reuse::{Reuse, of_all_objects};
 use grind_tests::build::{Source, compile};
 use grind_tests::mem::{Process, processes};
 use grind_tests::run::Job;
@@ -71,7 +73,12 @@ fn distances_are_of_every_access_and_change_no_count() {
             processes(&[&deeper[..], &[EXACT]].concat(), &[&program], dir.path()),
         );
         assert_eq!(plain[0].events, exact[0].events, "{name}");
-        let objects = |of: &Process| of.mem.as_ref().map(|mem| mem.objects.clone()).expect("objects");
+        // (What only has distances has missed nothing.)
+        let objects = |of: &Process| {
+            let mut all = of.mem.as_ref().map(|mem| mem.objects.clone()).expect("objects");
+            all.retain(|object| object.blocks > 0 || object.counts.iter().any(|n| *n > 0));
+            all
+        };
         assert_eq!(objects(&plain[0]), objects(&exact[0]), "{name}");
     }
 }
@@ -247,7 +254,8 @@ fn bounds_of_walks_are_near_and_stand_beside_the_rest() {
     let of = processes(&[&small[..], &more[..], &[BOUNDS]].concat(), &[&program], dir.path());
     let mut walked = Vec::new();
     for (of, plain) in of.iter().zip(&plain) {
-        let row = of.rows().iter().find(|row| row.function == "walk" && row.line == 8).expect("its line");
+        let rows = of_all_objects(of.rows().to_vec());
+        let row = rows.iter().find(|row| row.function == "walk" && row.line == 8).expect("its line");
         // (999 others in between are nearly 1,024, with what is not known of the few beside.)
         assert!(row.bins[10] - row.most[10] < 100, "{row:?}");
         walked.push((row.first, row.bins[10], row.most[10..].iter().sum::<u64>(), row.bins.len()));
@@ -263,6 +271,78 @@ fn bounds_of_walks_are_near_and_stand_beside_the_rest() {
         assert_eq!(lines(of), lines(plain));
     }
     assert_eq!(walked, [(2000, 2 * 39_000, 2 * 39_000, 11), (3000, 3 * 39_000, 3 * 39_000, 11)]);
+}
+
+const BLOCKS: &str = "\
+#include <stdlib.h>
+static long still[4000];
+static __attribute__((noinline)) long sum(const long *of, long n, long step) {
+    long all = 0;
+    for (long i = 0; i < n; i += step) all += of[i];
+    return all;
+}
+int main(void) {
+    long *near = malloc(800 * sizeof *near), *far = malloc(9000 * sizeof *far), all = 0;
+    for (int k = 0; k < 6; k++) {
+        for (int i = 0; i < 800; i++) near[i] = k;
+        for (int i = 0; i < 9000; i += 3) far[i] = k;
+        all += sum(near, 800, 1) + sum(far, 9000, 8) + sum(still, 4000, 5);
+        if (k == 3) { free(near); near = malloc(800 * sizeof *near); }
+    }
+    free(near);
+    free(far);
+    return all == 7;
+}
+";
+
+/// A row of the source, and what it accesses: a kind, a name, where it is allocated.
+type Key = (String, u64, String, Option<(Kind, String, u64)>);
+
+/// The rows of a process by those.
+fn by_object(of: &Process) -> BTreeMap<Key, Reuse> {
+    let mem = of.mem.as_ref().expect("a file");
+    let object = |n: usize| (mem.objects[n].kind, mem.objects[n].name.clone(), mem.objects[n].line);
+    let key = |row: &Reuse| (row.file.clone(), row.line, row.function.clone(), row.object.map(object));
+    let mut all: BTreeMap<Key, Reuse> = BTreeMap::new();
+    mem.reuse.iter().for_each(|row| all.entry(key(row)).or_default().add(row));
+    all
+}
+
+/// What is told by object is what is told without, and of each object bounds contain what is exact.
+#[test]
+fn objects_have_distances_of_their_own() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = written(BLOCKS, &["-O1"], dir.path()).display().to_string();
+    let caches = ["--cache-sim=yes", "--I1=1024,2,64", "--D1=2048,32,64", "--LL=131072,4,64"];
+    let [exact, bounds] = [EXACT, BOUNDS].map(|option| {
+        let plain = processes(&[&caches[..], &[option]].concat(), &[&program], dir.path()).remove(0);
+        let of = processes(&[&caches[..], &[option, "--objects=yes"]].concat(), &[&program], dir.path()).remove(0);
+        assert_eq!(plain.events, of.events, "{option}");
+        assert_eq!(of_all_objects(of.rows().to_vec()), plain.rows(), "{option}");
+        assert!(
+            of.rows().iter().all(|row| row.object.is_some()) && plain.rows().iter().all(|row| row.object.is_none())
+        );
+        of
+    });
+    // Misses of an object are those that its bounds are of.
+    let mem = bounds.mem.as_ref().expect("a file");
+    for (n, object) in mem.objects.iter().enumerate() {
+        let of = mem.reuse.iter().filter(|row| row.object == Some(n)).map(Reuse::accesses).sum::<u64>();
+        assert_eq!(of, object.counts[0] + object.counts[2], "{object:?}");
+    }
+    let (exact, bounds) = (by_object(&exact), by_object(&bounds));
+    for (key, row) in &bounds {
+        let all = &exact[key];
+        assert_eq!(row.first, all.first, "{key:?}");
+        for bits in 5..20 {
+            let ([least, most], exact) = (band(row, bits), all.misses(bits));
+            assert!(least <= exact && exact <= most, "{key:?}, {bits}: {row:?}, {all:?}");
+        }
+    }
+    // The same line of the source walks over three objects, each with a distance of its own.
+    let walks: BTreeSet<_> =
+        bounds.keys().filter(|key| key.2 == "sum" && key.1 == 5).map(|key| key.3.clone()).collect();
+    assert!(walks.len() >= 3, "{walks:?}");
 }
 
 #[test]

@@ -45,6 +45,7 @@ mod random;
 mod reproducible;
 mod semantics;
 mod sharing;
+mod sharing_order;
 mod static_oracle;
 mod stress;
 mod surroundings;

@@ -15,11 +15,13 @@ use grind_tests::tools;
 const CACHES: [&str; 4] = ["--cache-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64"];
 /// By the bytes that threads are not known to have used.
 const LINES: &str = "--sharing=lines";
+/// The same, and in which order threads come by lines.
+pub(crate) const ORDER: &str = "--sharing=order";
 /// By every access: the twin of that, which also counts.
 const COUNTS: &str = "--sharing=counts";
 
 /// What a process shared.
-trait Sharing {
+pub(crate) trait Sharing {
     fn mem(&self) -> &Mem;
     /// What a function of the program has counted, but for misses of the last level, which threads share as they take turns.
     fn function(&self, name: &str) -> Vec<u64>;
@@ -52,12 +54,12 @@ impl Sharing for Process {
 }
 
 /// Runs a program under grind with these options and caches.
-fn run(options: &[&str], program: &Path, dir: &Path) -> Vec<Process> {
+pub(crate) fn run(options: &[&str], program: &Path, dir: &Path) -> Vec<Process> {
     processes(&[&CACHES, options].concat(), &[program.to_str().expect("a name")], dir)
 }
 
 /// Builds a program from its text.
-fn written(text: &str, dir: &Path) -> PathBuf {
+pub(crate) fn written(text: &str, dir: &Path) -> PathBuf {
     let (source, out) = (dir.join("shares.c"), dir.join("shares"));
     std::fs::write(&source, text).expect("a source");
     let include = format!("-I{}", tools::workspace_root().join("include").display());
@@ -68,7 +70,7 @@ fn written(text: &str, dir: &Path) -> PathBuf {
 }
 
 /// What stands before the functions of threads: `T(n)` is the function of a thread, all of which begin and end together.
-const HEAD: &str = "\
+pub(crate) const HEAD: &str = "\
 #include <pthread.h>
 #include <stdint.h>
 #include <string.h>
@@ -88,10 +90,10 @@ static pthread_barrier_t together;
 #define WAIT() pthread_barrier_wait(&together)
 ";
 
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % n
     }
@@ -203,7 +205,7 @@ fn random_threads_share_what_a_map_of_bytes_says() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let (text, expected) = random_program(seed);
         let program = written(&text, dir.path());
-        for option in [COUNTS, LINES] {
+        for option in [COUNTS, LINES, ORDER] {
             let counted = option == COUNTS;
             let of = run(&["--objects=yes", option], &program, dir.path());
             let rows = of[0].rows("shared");
@@ -232,9 +234,12 @@ fn random_threads_share_what_a_map_of_bytes_says() {
                 |which, of: fn(&Shared) -> u64| rows.iter().filter(|row| row.which == which).map(|row| of(row)).sum();
             let [falsely, truly]: [[u64; 3]; 2] = [Which::False, Which::True]
                 .map(|which| [sum(which, |_| 1), sum(which, Shared::reads), sum(which, Shared::writes)]);
-            let (events, sums) = match counted {
-                true => (&["FSr", "FSw", "TSr", "TSw"][..], [&falsely[1..], &truly[1..]].concat()),
-                false => (&["FSl", "TSl"][..], vec![falsely[0], truly[0]]),
+            let lines = [falsely[0], truly[0]];
+            let moved = |n: usize| rows.iter().map(|row| row.moved()[n]).sum();
+            let (events, sums) = match option {
+                COUNTS => (&["FSr", "FSw", "TSr", "TSw"][..], [&falsely[1..], &truly[1..]].concat()),
+                LINES => (&["FSl", "TSl"][..], lines.to_vec()),
+                _ => (&["FSl", "TSl", "MVr", "MVw", "UPw"][..], [&lines[..], &[0, 1, 2].map(moved)].concat()),
             };
             assert_eq!(shared.counts[4..], sums, "{seed}");
             assert_eq!(of[0].mem().head.events[4..], *events);
@@ -441,7 +446,14 @@ fn what_cannot_be_is_refused() {
     for (options, expected) in [
         (&[LINES][..], "--sharing is of lines of simulated caches: add --cache-sim=yes"),
         (&["--cache-sim=yes", COUNTS, "--D1=32768,8,128"], "and D1 has lines of 128"),
-        (&["--cache-sim=yes", "--sharing=order"], "--sharing"),
+        (&[ORDER], "--sharing is of lines of simulated caches: add --cache-sim=yes"),
+        (&["--cache-sim=yes", "--sharing=turns"], "--sharing"),
+        (
+            &["--cache-sim=yes", ORDER, "--reuse-dist=exact"],
+            "--reuse-dist=exact has every access told: use --sharing=lines",
+        ),
+        (&["--cache-sim=yes", ORDER, "--tlb-sim=yes"], "where TLBs are simulated there is no room for that"),
+        (&["--cache-sim=yes", ORDER, "--D1=32768,8,32"], "lines of D1 must have 64 bytes"),
         (&["--tool=callgrind", "--cache-sim=yes", LINES], "--sharing"),
     ] {
         let mut words = tools::under_test().to_vec();

@@ -10,6 +10,7 @@ mod brought;
 pub mod every;
 pub mod follow;
 pub mod frames;
+mod moves;
 pub mod objects;
 pub mod operands;
 mod settings;
@@ -30,6 +31,7 @@ use grind_types::{Module, Pid, Query, StaticEvents, Tid};
 pub use crate::accesses::CachePort;
 pub use crate::brought::{CODE_BROUGHT, CODE_BROUGHT_WORDS, LINE_BROUGHT, LineBrought};
 use crate::follow::{Book, CallContext, Calls, Counts, Names, Outcome};
+pub use crate::moves::{LINE_MOVED, LINE_READ, LINE_UNPLACED, LINE_UPGRADED, LINE_WRITTEN, MOVED_WORDS};
 pub use crate::settings::{CallTrace, EveryAccess, FirstLevel, FirstTlb, FirstTlbs, ToldFirst, TraceSettings};
 pub use crate::transfer::Transfer;
 

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use crate::follow::{FRAME_WORDS, depth_told};
 use crate::{
     ALLOCATOR_CALLED, BYTES_USED, BYTES_WORDS, CODE_BROUGHT, CODE_BROUGHT_WORDS, CONTEXT_SITE, CONTEXT_WORDS,
-    LINE_BROUGHT, LINE_LOADED, LINE_REUSED, LINE_USED, LINE_WORDS, LINES_REPLACED, LineBrought, NOT_COUNTED,
-    PAGE_MISSED, PAGE_WORDS, REPLACED_WORDS, USED_WORDS, object_words,
+    LINE_BROUGHT, LINE_LOADED, LINE_MOVED, LINE_REUSED, LINE_USED, LINE_WORDS, LINES_REPLACED, LineBrought,
+    MOVED_WORDS, NOT_COUNTED, PAGE_MISSED, PAGE_WORDS, REPLACED_WORDS, USED_WORDS, object_words,
 };
 
 /// What a function does with blocks of memory, by its arguments. All return the address of a block, or 0, if nothing else is said.
@@ -222,6 +222,7 @@ pub fn alone(records: &[u32], words_of: impl Fn(u32) -> Option<usize>) -> Vec<u3
             LINE_BROUGHT => Some(LineBrought::WORDS),
             CODE_BROUGHT => Some(CODE_BROUGHT_WORDS),
             BYTES_USED => Some(BYTES_WORDS),
+            LINE_MOVED => Some(MOVED_WORDS),
             LINES_REPLACED => Some(REPLACED_WORDS),
             LINE_USED => Some(USED_WORDS),
             site => words_of(site),

@@ -24,6 +24,8 @@ pub struct TraceSettings {
     /// Which bytes of lines the thread reads and writes: records of [`BYTES_USED`] of those that it has not been known to use since the engine
     /// forgot that last. Beside a data cache that [`FirstLevel::keeps_bytes`], without uses, TLBs and calls.
     pub bytes: bool,
+    /// Beside [`TraceSettings::bytes`]: which lines go from thread to thread, as they take turns: [`crate::LINE_MOVED`].
+    pub moves: bool,
     /// Which line goes for each that is brought into the data cache, and when it was used last: [`LineBrought`]. Beside that
     /// cache, without uses and calls.
     pub ages: bool,
@@ -129,6 +131,12 @@ impl TraceSettings {
     #[must_use]
     pub fn keeps_bytes(&self) -> bool {
         self.accesses.is_some() && self.bytes
+    }
+
+    /// Whether emitted code keeps which thread has which line.
+    #[must_use]
+    pub fn keeps_owners(&self) -> bool {
+        self.keeps_bytes() && self.moves
     }
 
     /// Whether emitted code tells when lines that go were used last.

@@ -67,7 +67,7 @@ pub(crate) const AREAS: &[Area] = &[
             &["-p", "cg-sim", "-p", "grind-objects"],
             &["-p", "grind-engine", "--test", "simulation"],
             &["-p", "grind-tests", "--", "cache_oracle::", "dynamic_simulation::", "objects::"],
-            &["-p", "grind-tests", "--", "levels::", "tlbs::", "distances::", "sharing::"],
+            &["-p", "grind-tests", "--", "levels::", "tlbs::", "distances::", "sharing::", "sharing_order::"],
         ],
     ),
     area(

@@ -12,8 +12,8 @@ use cg_sim::beyond::{Answer, Ask as _, Request};
 use cg_sim::context::{ContextBeyond, ContextLastLevel, OldIn};
 use grind_trace::operands;
 use grind_trace::{
-    BYTES_USED, CODE_BROUGHT, CONTEXT_SITE, CONTEXT_WORDS, LINE_BROUGHT, LINE_LOADED, LINE_REUSED, LINE_WORDS, Site,
-    SiteKind,
+    BYTES_USED, CODE_BROUGHT, CONTEXT_SITE, CONTEXT_WORDS, LINE_BROUGHT, LINE_LOADED, LINE_MOVED, LINE_REUSED,
+    LINE_WORDS, Site, SiteKind,
 };
 use grind_types::Tid;
 
@@ -218,6 +218,12 @@ pub(super) fn records(p: &mut Process, sites: &Sites, tid: Tid, words: &[u32]) {
             if site == BYTES_USED {
                 let objects = p.objects.as_deref_mut().filter(|_| p.by_object);
                 let Some(behind) = p.shared.bytes_used(objects, sites.of(), rest) else { return };
+                rest = behind;
+                continue;
+            }
+            if site == LINE_MOVED {
+                let objects = p.objects.as_deref_mut().filter(|_| p.by_object);
+                let Some(behind) = p.shared.line_moved(objects, sites.of(), rest) else { return };
                 rest = behind;
                 continue;
             }

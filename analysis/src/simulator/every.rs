@@ -220,7 +220,16 @@ impl<A: Ask> Seen<'_, A> {
         if let Some(sample) = self.sample
             && let Some(distance) = self.thread.distance(sample, self.line_bits, addr, size)
         {
-            self.tallies.add(site, distance);
+            let p = &mut *self.process;
+            match p.objects.as_deref_mut().filter(|_| p.by_object) {
+                Some(objects) => {
+                    let at = &self.sites.all[site as usize];
+                    let at = grind_objects::Site { module: at.module, addr: at.addr.0 };
+                    let object = objects.at(&self.sites.images, addr, at);
+                    self.tallies.add_of(site, object, distance);
+                }
+                None => self.tallies.add(site, distance),
+            }
         }
         let p = &mut *self.process;
         p.shared.touch(p.objects.as_deref_mut().filter(|_| p.by_object), self.sites.of(), touched);

@@ -1,4 +1,4 @@
-//! Stack distances: how many other lines a thread has accessed since it accessed a line last, by line of the source.
+//! Stack distances: how many other lines a thread has accessed since it accessed a line last, by line of the source, and by data object.
 //!
 //! A cache of one set that holds `2^n` lines and replaces the one used longest ago misses the accesses of bins behind `n`, and
 //! those of lines that are new: [`Reuse::misses`]. With bounds, rows are of accesses that missed D1, and such a cache misses at least so
@@ -26,7 +26,7 @@ pub struct ReuseHead {
     pub hits: Option<u64>,
 }
 
-/// The accesses of a line of the source.
+/// The accesses of a line of the source; by data object, if those were asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reuse {
     /// The function.
@@ -38,6 +38,9 @@ pub struct Reuse {
     /// Its line.
     #[serde(default, skip_serializing_if = "super::is_zero")]
     pub line: u64,
+    /// What they access: the index of an object, if objects were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<usize>,
     /// Accesses to lines that the thread had not accessed before.
     #[serde(default, skip_serializing_if = "super::is_zero")]
     pub first: u64,
@@ -81,8 +84,11 @@ impl Reuse {
         self.first = self.first.saturating_add(other.first);
     }
 
-    /// What is wrong with it, if anything, where there are bounds, or none.
-    pub(super) fn problem(&self, bounds: bool) -> Option<&'static str> {
+    /// What is wrong with it, if anything, where there are bounds, or none, and so many objects.
+    pub(super) fn problem(&self, bounds: bool, objects: usize) -> Option<&'static str> {
+        if self.object.is_some_and(|n| n >= objects) {
+            return Some("there is no such object");
+        }
         if self.most.len() > BINS || !bounds && !self.most.is_empty() {
             return Some("there are too many distances");
         }
@@ -100,6 +106,31 @@ impl Reuse {
     }
 }
 
+/// What rows are ordered and told apart by.
+fn key(row: &Reuse) -> (&str, u64, &str, Option<usize>) {
+    (&row.file, row.line, &row.function, row.object)
+}
+
+/// Puts rows in order, and makes those one that nothing tells apart.
+pub(super) fn finish(rows: &mut Vec<Reuse>) {
+    let mut all = std::mem::take(rows);
+    all.sort_by(|a, b| key(a).cmp(&key(b)));
+    for next in all {
+        match rows.last_mut() {
+            Some(first) if key(first) == key(&next) => first.add(&next),
+            _ => rows.push(next),
+        }
+    }
+}
+
+/// The rows of lines of the source, whatever they access.
+#[must_use]
+pub fn of_all_objects(mut rows: Vec<Reuse>) -> Vec<Reuse> {
+    rows.iter_mut().for_each(|row| row.object = None);
+    finish(&mut rows);
+    rows
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,9 +144,19 @@ mod tests {
         let mut sum = Reuse { first: u64::MAX, ..Reuse::default() };
         sum.add(&row);
         assert_eq!((sum.accesses(), sum.bins.clone()), (u64::MAX, row.bins.clone()));
-        let wrong = |row: &Reuse| row.problem(false).is_some();
+        let wrong = |row: &Reuse| row.problem(false, 0).is_some();
         assert!(!wrong(&row) && wrong(&sum) && wrong(&Reuse::default()));
-        assert!(wrong(&Reuse { bins: vec![1; BINS + 1], ..row }));
+        assert!(wrong(&Reuse { bins: vec![1; BINS + 1], ..row.clone() }));
+        let of = |object| Reuse { object, ..row.clone() };
+        assert_eq!([0, 1].map(|n| of(Some(0)).problem(false, n)), [Some("there is no such object"), None]);
+        // Rows of other objects are other rows, unless nobody asks for that.
+        let mut rows = vec![of(Some(1)), of(None), of(Some(1)), of(Some(0))];
+        finish(&mut rows);
+        assert_eq!(
+            rows.iter().map(|row| (row.object, row.first)).collect::<Vec<_>>(),
+            [(None, 3), (Some(0), 3), (Some(1), 6)]
+        );
+        assert_eq!(of_all_objects(rows).iter().map(|row| (row.object, row.first)).collect::<Vec<_>>(), [(None, 12)]);
     }
 
     #[test]
@@ -125,11 +166,11 @@ mod tests {
             [1, 2, 3, 4].map(|bits| [row.misses(bits), row.misses_at_most(bits)]),
             [[18, 19], [8, 10], [3, 6], [3; 2]]
         );
-        assert!(row.problem(true).is_none() && row.problem(false).is_some(), "{row:?}");
+        assert!(row.problem(true, 0).is_none() && row.problem(false, 0).is_some(), "{row:?}");
         let mut sum = row.clone();
         sum.add(&row);
-        assert_eq!((sum.misses_at_most(3), sum.problem(true)), (12, None));
-        let wrong = |most: &[u64]| Reuse { most: most.into(), ..row.clone() }.problem(true).is_some();
+        assert_eq!((sum.misses_at_most(3), sum.problem(true, 0)), (12, None));
+        let wrong = |most: &[u64]| Reuse { most: most.into(), ..row.clone() }.problem(true, 0).is_some();
         assert!(wrong(&[]) && wrong(&[0, 20, 10, 4]) && wrong(&[1, 20, 9, 5]) && wrong(&[0; BINS + 1]));
     }
 }

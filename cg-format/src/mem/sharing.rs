@@ -12,6 +12,10 @@ pub const EVENTS: [&str; 4] = ["FSr", "FSw", "TSr", "TSw"];
 /// The same where it is not counted how often lines are accessed: how many of an object's lines are shared falsely, and truly.
 pub const LINES: [&str; 2] = ["FSl", "TSl"];
 
+/// The same where it is told in which order threads use lines: also how often a thread reads a line that another one has written last, and
+/// writes one, and how often it writes a line that others have read since that was written last.
+pub const ORDER: [&str; 5] = ["FSl", "TSl", "MVr", "MVw", "UPw"];
+
 /// The longest line, in bytes.
 pub const LONGEST: u64 = 64;
 
@@ -36,6 +40,32 @@ pub struct SharingHead {
     /// Nobody has counted how often lines are read and written: all these numbers are 0.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub uncounted: bool,
+    /// What is told of the order in which threads used lines, if that was asked for. It is the order of that run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<Order>,
+}
+
+/// What the first line says of the order in which threads used lines.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// Of all rows: how often a thread read what another one had written last, and wrote it; and how often it wrote what others had read
+    /// since that was written last.
+    pub moves: [u64; 3],
+    /// The same of lines that are in no row.
+    pub handed_over: [u64; 3],
+    /// Accesses to lines of which there was no room to know who has them.
+    pub unplaced: u64,
+}
+
+/// Reads and writes of what another thread has written last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Moved {
+    /// The number of that thread.
+    pub from: u64,
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
 }
 
 /// How lines are shared.
@@ -93,6 +123,21 @@ pub struct SharedUse {
     /// Lines of the source that did, the first ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<SourceLine>,
+    /// How often the thread has got the lines from others, by thread.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moves: Vec<Moved>,
+    /// How often it wrote the lines when others had read them since they were written last.
+    #[serde(default, skip_serializing_if = "super::is_zero")]
+    pub upgrades: u64,
+}
+
+impl SharedUse {
+    /// How often it got the lines by a read and by a write, and how often it took them from those who had read them.
+    #[must_use]
+    pub fn moved(&self) -> [u64; 3] {
+        let sum = |of: fn(&Moved) -> u64| self.moves.iter().fold(0u64, |sum, moved| sum.saturating_add(of(moved)));
+        [sum(|moved| moved.reads), sum(|moved| moved.writes), self.upgrades]
+    }
 }
 
 /// An object, a thread, bytes that it has read and written.
@@ -137,6 +182,15 @@ impl Shared {
         self.uses.iter().fold(0, |sum, used| sum.saturating_add(used.writes))
     }
 
+    /// Of all its threads what [`SharedUse::moved`] says.
+    #[must_use]
+    pub fn moved(&self) -> [u64; 3] {
+        self.uses
+            .iter()
+            .map(SharedUse::moved)
+            .fold([0; 3], |sum, of| std::array::from_fn(|n| sum[n].saturating_add(of[n])))
+    }
+
     /// What rows are ordered and told apart by.
     fn key(&self) -> (Which, Vec<UseKey<'_>>) {
         (self.which, self.uses.iter().map(|u| (u.object, u.thread, &*u.read, &*u.written)).collect())
@@ -149,15 +203,26 @@ impl Shared {
             sum.reads = sum.reads.saturating_add(used.reads);
             sum.writes = sum.writes.saturating_add(used.writes);
             sum.places.extend_from_slice(&used.places);
+            sum.moves.extend_from_slice(&used.moves);
+            sum.upgrades = sum.upgrades.saturating_add(used.upgrades);
         }
     }
 
-    /// Puts places in order, each once, and leaves out those that are too many.
+    /// Puts places and moves in order, each once, and leaves out places that are too many.
     fn finish(&mut self) {
         for used in &mut self.uses {
             used.places.sort();
             used.places.dedup();
             used.places.truncate(MOST_PLACES);
+            used.moves.sort();
+            used.moves.dedup_by(|next, first| {
+                let same = next.from == first.from;
+                if same {
+                    first.reads = first.reads.saturating_add(next.reads);
+                    first.writes = first.writes.saturating_add(next.writes);
+                }
+                same
+            });
         }
     }
 
@@ -174,6 +239,12 @@ impl Shared {
             uses if uses.iter().any(|used| used.thread == 0 || used.thread > head.threads) => {
                 Some("there is no such thread")
             }
+            uses if uses.iter().flat_map(|used| &used.moves).any(|of| of.from == 0 || of.from > head.threads) => {
+                Some("there is no such thread")
+            }
+            uses if head.order.is_none() && uses.iter().any(|used| used.moved() != [0; 3]) => {
+                Some("nobody has asked for the order of accesses")
+            }
             uses if uses.iter().any(|used| used.object.is_some_and(|n| n >= objects)) => {
                 Some("there is no such object")
             }
@@ -182,6 +253,23 @@ impl Shared {
             }
             _ => None,
         }
+    }
+}
+
+/// Of all rows what [`SharedUse::moved`] says.
+pub(super) fn moved(rows: &[Shared]) -> [u64; 3] {
+    let add = |sum: [u64; 3], of: [u64; 3]| std::array::from_fn(|n| sum[n].saturating_add(of[n]));
+    rows.iter().map(Shared::moved).fold([0; 3], add)
+}
+
+/// Whether the moves of all rows are those of the head.
+pub(super) fn complete(head: &SharingHead, rows: &[Shared]) -> Result<(), super::Error> {
+    let sum = |of: [u64; 3]| of.into_iter().fold(0, u64::saturating_add);
+    match &head.order {
+        Some(order) if order.moves != moved(rows) => {
+            Err(super::Error::Sharing { what: "moves", sum: sum(moved(rows)), total: sum(order.moves) })
+        }
+        _ => Ok(()),
     }
 }
 
@@ -199,6 +287,9 @@ pub(super) fn finish(head: &mut SharingHead, rows: &mut Vec<Shared>) {
     head.count = all.len();
     head.reads = all.iter().fold(0, |sum, row| sum.saturating_add(row.reads()));
     head.writes = all.iter().fold(0, |sum, row| sum.saturating_add(row.writes()));
+    if let Some(order) = &mut head.order {
+        order.moves = moved(&all);
+    }
     *rows = all;
 }
 
@@ -233,6 +324,9 @@ mod tests {
         assert_eq!(problem(1, &[good.clone(), good.clone()]), "one thread shares nothing");
         assert_eq!(problem(1, &[used(4, None, &[]), good.clone()]), "there is no such thread");
         assert_eq!(problem(1, &[used(1, Some(2), &[]), good.clone()]), "there is no such object");
+        let moved = |from| SharedUse { moves: vec![Moved { from, reads: 1, writes: 0 }], ..good.clone() };
+        assert_eq!(problem(1, &[used(1, None, &[]), moved(4)]), "there is no such thread");
+        assert_eq!(problem(1, &[used(1, None, &[]), moved(1)]), "nobody has asked for the order of accesses");
         for wrong in [&[(8, 8)][..], &[(0, 65)], &[(4, 8), (0, 2)], &[(0, 8), (4, 9)]] {
             assert_eq!(problem(1, &[used(1, None, wrong), good.clone()]), "these are no bytes of a line");
         }

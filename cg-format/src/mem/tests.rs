@@ -1,6 +1,6 @@
 //! Files of data objects: what is written is read, and whatever else is read is an error.
 
-use super::sharing::{SharedUse, SourceLine, Which};
+use super::sharing::{Moved, Order, SharedUse, SourceLine, Which};
 use super::streams::{Access, Ahead, Level, Part, Walk};
 use super::*;
 
@@ -31,7 +31,7 @@ fn mem() -> Mem {
     let streams = Some(StreamsHead { count: 0, line: 64, others: 3 });
     let reuse = Some(ReuseHead { count: 0, line: 64, sample: 8, accesses: 0, hits: None });
     let events = vec!["D1mr".into(), "D1mw".into()];
-    let sharing = Some(SharingHead { line: 64, threads: 3, ..SharingHead::default() });
+    let sharing = Some(SharingHead { line: 64, threads: 3, order: Some(Order::default()), ..SharingHead::default() });
     let head = Head { version: VERSION, events, streams, reuse, sharing, ..Head::default() };
     let part = Part { start: -8, misses: 9, walk: None, levels: vec![Level { step: 64, count: 9 }] };
     let walk = Some(Walk { step: -8, last: -16, most: -70 });
@@ -60,7 +60,7 @@ fn mem() -> Mem {
         line,
         first,
         bins: bins.into(),
-        most: Vec::new(),
+        ..Reuse::default()
     };
     let reuse = vec![row(9, 0, &[1, 20]), row(7, 3, &[400]), row(9, 1, &[5, 0, 6])];
     let place = |line| SourceLine { file: "t.c".into(), line, function: "f".into() };
@@ -73,6 +73,8 @@ fn mem() -> Mem {
         reads: 0,
         writes,
         places: vec![place(line)],
+        moves: vec![Moved { from: 2, reads: writes, writes: 1 }, Moved { from: 1, reads: 0, writes }],
+        upgrades: 1,
     };
     let shared = |object, n: i64| Shared {
         which: Which::True,
@@ -109,6 +111,11 @@ fn what_is_written_is_read() {
     assert_eq!(rows, [(Some(1), 2, 64), (Some(2), 1, 0)], "at the rows of their objects, and what is alike is one");
     let lines: Vec<u64> = mem.sharing[0].uses[1].places.iter().map(|place| place.line).collect();
     assert_eq!((lines, mem.sharing[0].writes()), (vec![8, 9], 18));
+    // Moves from the same thread are one, and those of all rows are told ahead.
+    let moves: Vec<_> = mem.sharing[0].uses[1].moves.iter().map(|of| (of.from, of.reads, of.writes)).collect();
+    assert_eq!(moves, [(1, 0, 4), (2, 4, 2)]);
+    let order = mem.head.sharing.as_ref().and_then(|head| head.order.clone());
+    assert_eq!(order.map(|order| order.moves), Some([27, 33, 6]));
     assert_eq!(mem.head.sharing.as_ref().map(|head| (head.count, head.reads, head.writes)), Some((2, 0, 27)));
     assert_eq!(Mem::read(&mut text(&mem).as_slice()).expect("a file of ours"), mem);
 }

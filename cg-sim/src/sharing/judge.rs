@@ -4,9 +4,11 @@
 //! Invariants: sums by object are of all lines, also of those that rows have no room for; a row is the same whatever the order of
 //! its lines and uses.
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
 
-use super::{NO_OBJECT, NO_SITE, Use};
+use super::{Move, MovesOfLine, NO_OBJECT, NO_SITE, Use};
 
 /// The most rows. Lines that would be another one are summed up.
 const MOST_ROWS: usize = 1 << 16;
@@ -17,6 +19,40 @@ pub(super) struct Life {
     pub(super) from: u32,
     /// Its last moment; `u32::MAX` if that has not come.
     pub(super) to: u32,
+}
+
+/// How often a thread has come by lines.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Moves {
+    /// By thread that had written them last: how often it read and wrote them then.
+    pub from: BTreeMap<u32, [u64; 2]>,
+    /// How often it wrote those that others had read since they were written last.
+    pub upgrades: u64,
+}
+
+impl Moves {
+    pub(super) fn add(&mut self, how: Move) {
+        match how {
+            Move::Read(from) => self.from.entry(from).or_default()[0] += 1,
+            Move::Written(from) => self.from.entry(from).or_default()[1] += 1,
+            Move::Upgraded => self.upgrades += 1,
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        for (from, [reads, writes]) in &other.from {
+            let sums = self.from.entry(*from).or_default();
+            *sums = [sums[0].saturating_add(*reads), sums[1].saturating_add(*writes)];
+        }
+        self.upgrades = self.upgrades.saturating_add(other.upgrades);
+    }
+
+    /// Reads and writes of what another one had written last, and upgrades.
+    #[must_use]
+    pub fn sums(&self) -> [u64; 3] {
+        let moved = |n: usize| self.from.values().fold(0u64, |sum, of| sum.saturating_add(of[n]));
+        [moved(0), moved(1), self.upgrades]
+    }
 }
 
 /// How a thread has used what lies in the lines of a row.
@@ -38,6 +74,8 @@ pub struct RowUse {
     pub writes: u64,
     /// Places in code that did, in the order of their numbers: some of them, if they are many.
     pub sites: Vec<u32>,
+    /// How often it has come by the lines, if that was told.
+    pub moves: Moves,
 }
 
 /// Lines that the same threads have shared in the same way.
@@ -58,6 +96,8 @@ pub struct OfObject {
     pub lines: [u64; 2],
     /// The reads and writes of those that are shared falsely, and the same of those shared truly.
     pub accesses: [u64; 4],
+    /// How often threads have come by lines of it, shared or handed over, as [`Moves::sums`] has it.
+    pub moves: [u64; 3],
 }
 
 /// What was shared.
@@ -73,6 +113,11 @@ pub struct Found {
     pub others: u64,
     /// By object what lines of it are shared.
     pub objects: FxHashMap<u32, OfObject>,
+    /// How often threads have come by lines that are in no row, as [`Moves::sums`] has it: one of them had ended with it before the other one
+    /// began, say.
+    pub handed_over: [u64; 3],
+    /// Accesses to lines of which there was no room to know who has them.
+    pub unplaced: u64,
 }
 
 /// By what lines are in the same row.
@@ -85,6 +130,13 @@ pub(super) struct Books {
     numbers: FxHashMap<Key, usize>,
     others: u64,
     objects: FxHashMap<u32, OfObject>,
+    handed_over: [u64; 3],
+    unplaced: u64,
+}
+
+/// Adds to each of these sums.
+fn add_up(sums: &mut [u64; 3], more: [u64; 3]) {
+    sums.iter_mut().zip(more).for_each(|(sum, n)| *sum = sum.saturating_add(n));
 }
 
 /// What a thread has done in a line.
@@ -100,10 +152,18 @@ struct Whole {
 
 impl Books {
     /// A line that begins at `start` has been used like this.
-    pub(super) fn judge(&mut self, start: u64, uses: &[Use], lives: &[Life]) {
+    pub(super) fn judge(&mut self, start: u64, uses: &[Use], lives: &[Life], moves: &MovesOfLine) {
+        let shared = self.shared(start, uses, lives, moves);
+        // What is in no row.
+        let told = |key: &(u32, u32, u64)| shared.contains(key);
+        moves.iter().filter(|(key, _)| !told(key)).for_each(|(_, of)| add_up(&mut self.handed_over, of.sums()));
+    }
+
+    /// The same: whose uses are in a row.
+    fn shared(&mut self, start: u64, uses: &[Use], lives: &[Life], moves: &MovesOfLine) -> Vec<(u32, u32, u64)> {
         // Nearly all lines are one thread's.
         if uses.iter().all(|used| used.thread == uses[0].thread) || uses.iter().all(|used| used.written == 0) {
-            return;
+            return Vec::new();
         }
         let mut threads: Vec<Whole> = Vec::new();
         for used in uses {
@@ -133,13 +193,28 @@ impl Books {
         }
         let shares = |used: &&Use| threads.iter().any(|whole| whole.thread == used.thread && whole.shares);
         let mut shared: Vec<&Use> = uses.iter().filter(shares).collect();
-        if !shared.is_empty() {
-            shared.sort_unstable_by_key(|used| (used.thread, used.start, used.object));
-            self.add(start, truly, &shared);
+        shared.sort_unstable_by_key(|used| (used.thread, used.start, used.object));
+        if shared.is_empty() || !self.add(start, truly, &shared, moves) {
+            return Vec::new();
+        }
+        shared.iter().map(|used| (used.thread, used.object, used.start)).collect()
+    }
+
+    /// A thread has come by a line of an object.
+    pub(super) fn moved(&mut self, object: u32, how: Move) {
+        if object != NO_OBJECT {
+            let mut one = Moves::default();
+            one.add(how);
+            add_up(&mut self.objects.entry(object).or_default().moves, one.sums());
         }
     }
 
-    fn add(&mut self, start: u64, truly: bool, uses: &[&Use]) {
+    pub(super) fn unplaced(&mut self) {
+        self.unplaced = self.unplaced.saturating_add(1);
+    }
+
+    /// Whether there is a row for it.
+    fn add(&mut self, start: u64, truly: bool, uses: &[&Use], moves: &MovesOfLine) -> bool {
         let at = if truly { 2 } else { 0 };
         for used in uses.iter().filter(|used| used.object != NO_OBJECT) {
             let sums = &mut self.objects.entry(used.object).or_default().accesses;
@@ -155,7 +230,10 @@ impl Books {
         let key = (truly, uses.iter().map(|used| (used.thread, used.object, used.read, used.written)).collect());
         let number = match self.numbers.get(&key) {
             Some(number) => *number,
-            None if self.rows.len() == MOST_ROWS => return self.others += 1,
+            None if self.rows.len() == MOST_ROWS => {
+                self.others += 1;
+                return false;
+            }
             None => {
                 let new = |used: &&Use| RowUse {
                     thread: used.thread,
@@ -181,10 +259,14 @@ impl Books {
                     sum.sites.insert(at, site);
                 }
             }
+            let key = (used.thread, used.object, used.start);
+            moves.iter().filter(|(known, _)| *known == key).for_each(|(_, of)| sum.moves.merge(of));
         }
+        true
     }
 
     pub(super) fn found(self, line: u32, threads: usize) -> Found {
-        Found { line, threads, rows: self.rows, others: self.others, objects: self.objects }
+        let Self { rows, others, objects, handed_over, unplaced, .. } = self;
+        Found { line, threads, rows, others, objects, handed_over, unplaced }
     }
 }

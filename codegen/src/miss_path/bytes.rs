@@ -12,11 +12,11 @@ use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 use grind_trace as trace;
 
+use super::owners::{WRITES, emit_still_there, emit_take};
 use super::{ALL, restore, save};
 
-/// In what describes an access: it reads, it writes.
+/// In what describes an access: it reads ([`WRITES`]: it writes).
 const READS: u32 = 1 << 16;
-const WRITES: u32 = 1 << 17;
 
 /// Site, offset, bytes of an access, and whether it reads and writes.
 pub(crate) type Member = (u32, u16, u16, [bool; 2]);
@@ -44,8 +44,9 @@ pub(super) fn show(c: &mut Asm, entry: Gpr, tag: Gpr, free: Gpr) {
     c.patch_here(same);
 }
 
-/// Tells of accesses from the address in rax on what is not known of them. All their lines are shown. Changes rax and the flags.
-pub(crate) fn emit_bytes_path(c: &mut Asm) {
+/// Tells of accesses from the address in rax on what is not known of them. All their lines are shown. Changes rax and the flags. `owners`: who has
+/// a line is kept, and told where that changes ([`super::owners`]).
+pub(crate) fn emit_bytes_path(c: &mut Asm, owners: bool) {
     let (unread, unwritten) = (layout::UNREAD as i32, layout::UNWRITTEN as i32);
     let (words, member) = (MISS_PATH_DESCRIPTION, 8);
     save(c, ALL);
@@ -74,6 +75,11 @@ pub(crate) fn emit_bytes_path(c: &mut Asm) {
     );
     let part = c.pos();
     c.entry(Gpr::RCX, Gpr::RAX, layout::BYTES_LINE.trailing_zeros());
+    let known_here = owners.then(|| {
+        let known = emit_known(c, [unread, unwritten]);
+        emit_take(c);
+        known
+    });
     for (done, word) in [(READS, unread), (WRITES, unwritten)] {
         dynasm!(c; test esi, done as i32);
         let not = c.jcc(E);
@@ -87,6 +93,10 @@ pub(crate) fn emit_bytes_path(c: &mut Asm) {
         );
         c.patch_here(not);
         c.patch_here(known);
+    }
+    if let Some(known) = known_here {
+        emit_still_there(c);
+        known.into_iter().for_each(|field| c.patch_here(field));
     }
     // Behind the first line the next one, if its last byte is not in this one.
     dynasm!(c
@@ -113,4 +123,20 @@ pub(crate) fn emit_bytes_path(c: &mut Asm) {
     c.jcc_back(NE, again);
     restore(c, ALL);
     c.miss_path_returns();
+}
+
+/// Leads away what the access in esi does if all of the bytes in r8 are known by the entry in rcx: the fields of jumps that are taken
+/// then. Changes the flags.
+fn emit_known(c: &mut Asm, [unread, unwritten]: [i32; 2]) -> [usize; 2] {
+    dynasm!(c; test esi, READS as i32);
+    let reads_not = c.jcc(E);
+    dynasm!(c; gs test [rcx + unread], r8);
+    let unknown = c.jcc(NE);
+    c.patch_here(reads_not);
+    dynasm!(c; test esi, WRITES as i32);
+    let writes_not = c.jcc(E);
+    dynasm!(c; gs test [rcx + unwritten], r8);
+    let known = c.jcc(E);
+    c.patch_here(unknown);
+    [writes_not, known]
 }

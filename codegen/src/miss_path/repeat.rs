@@ -7,7 +7,7 @@ use grind_layout::registers::Gpr;
 use grind_layout::{self as layout, SlotWord};
 use grind_trace::{FirstLevel, FirstTlb, Target};
 
-use super::{R8, RAX, RBX, RCX, RDI, RDX, RSI, access_words};
+use super::{R8, RAX, RBX, RCX, RDI, RDX, RSI, access_words, bytes_words};
 use crate::miss_path::MissPathCode;
 
 /// A repeated string instruction, as [`grind_trace::SiteKind::Repeated`] says.
@@ -23,6 +23,15 @@ pub struct Repeat {
     pub target_first: bool,
     /// Addresses have 32 bits.
     pub narrow: bool,
+}
+
+/// What of it is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Repeated {
+    /// Each iteration counts.
+    pub each: bool,
+    /// Which bytes it uses, line by line, so that it is known who has them.
+    pub bytes: bool,
 }
 
 impl Repeat {
@@ -43,10 +52,16 @@ impl Repeat {
 
 /// Takes along the miss path what a repeated instruction has accessed, from the slot words with its registers before to its registers after.
 /// After an iteration, those that stay within the same lines all hit and change nothing, so they are skipped, unless
-/// `each` is wanted. All registers
+/// `each` is wanted: who has a line has all its bytes. All registers
 /// and flags come back as they were. Returns where the loop begins: with rax iterations to go, by rcx bytes from rbx and rdx
 /// on.
-pub(crate) fn emit_repeat_miss_path(c: &mut Asm, cache: FirstLevel, repeat: Repeat, site: u32, each: bool) -> usize {
+pub(crate) fn emit_repeat_miss_path(
+    c: &mut Asm,
+    cache: FirstLevel,
+    repeat: Repeat,
+    site: u32,
+    told: Repeated,
+) -> usize {
     const REGISTERS: [Gpr; 7] = [RAX, RCX, RDX, RBX, RSI, RDI, R8];
     let saves = layout::SAVES + 128;
     let flags = saves + 8 * REGISTERS.len() as u32;
@@ -84,12 +99,18 @@ pub(crate) fn emit_repeat_miss_path(c: &mut Asm, cache: FirstLevel, repeat: Repe
         let member = (site + 1 + u32::from(at_target), 0, size as u16);
         let over = c.miss_path_of_accesses(RSI, &access_words(&[member], size as u16));
         c.patch_here(over);
+        if told.bytes {
+            c.mov_reg(RSI, if at_target { RDX } else { RBX });
+            let writes = at_target && repeat.target == Target::Write;
+            let over = c.bytes_told(RSI, &bytes_words(&[(member.0, member.1, member.2, [!writes, writes])]));
+            c.patch_here(over);
+        }
     }
     c.lea_disp(RAX, RAX, -1);
     c.op_reg(0x01, RBX, RCX);
     c.op_reg(0x01, RDX, RCX);
     narrow(c, &[RBX, RDX]);
-    if each {
+    if told.each {
         c.jmp_back(again);
     } else {
         c.mov_reg(RSI, RAX); // rsi: iterations to skip

@@ -2,6 +2,7 @@
 //! stop, and who has created it. What it has from its creator (counts, contexts, caches) is that of the moment of its birth:
 //! it is taken before the creator goes on.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use grind_code_cache::CallStop;
@@ -213,6 +214,7 @@ impl Dispatcher<'_> {
             reported: false,
             stacks: Stacks::default(),
             paces: Map::default(),
+            owners: Cell::default(),
         };
         self.processes.insert(child, process);
         self.session.forked(parent, child);

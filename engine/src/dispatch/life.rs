@@ -2,7 +2,7 @@
 //! (`PTRACE_EVENT_EXIT`), or at the latest when its end is reported; a process's profile is handed over when its last thread
 //! ends, before anybody can see that it is gone.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -265,6 +265,7 @@ impl Dispatcher<'_> {
             reported: false,
             stacks: Stacks::default(),
             paces: Map::default(),
+            owners: Cell::default(),
         };
         self.processes.insert(pid, process);
         if !counting {
@@ -351,6 +352,10 @@ impl Dispatcher<'_> {
         contexts::give_back(th, &mut p.pool.borrow_mut());
         p.threads.retain(|&x| x != tid);
         let last = p.threads.is_empty();
+        if let (true, Some(owners)) = (last, p.owners.get()) {
+            p.owners.set(None);
+            p.pool.borrow_mut().give_back(owners);
+        }
         self.contexts_ended(tid);
         self.forget_bytes(pid);
         last.then_some(pid)

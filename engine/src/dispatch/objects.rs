@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use grind_client_requests::Request;
 use grind_code_cache::CodeCache;
+use grind_guest::process::Process;
 use grind_guest::slots::SlotId;
 use grind_layout::SlotWord;
 use grind_ptrace::Stopped;
@@ -253,9 +254,25 @@ impl Dispatcher<'_> {
     pub(super) fn forget_bytes(&self, pid: Pid) {
         let Some(p) = self.processes.get(&pid).filter(|_| self.settings.trace.keeps_bytes()) else { return };
         let unknown = if p.threads.len() > 1 { u64::MAX } else { 0 };
-        for slot in p.threads.iter().filter_map(|tid| self.threads.get(tid)).map(|th| th.slot) {
+        let owners = if unknown == 0 { None } else { self.owners(p) };
+        for (tid, slot) in p.threads.iter().filter_map(|tid| Some((tid, self.threads.get(tid)?.slot))) {
+            // Whoever tells of bytes knows by then who has which line.
+            if let Some(owners) = owners {
+                p.pool.borrow().share_owners(slot, *tid, owners);
+            }
             p.pool.borrow().forget_bytes(slot, unknown);
         }
+    }
+
+    /// The slot that says which thread of a process has which line, if that is told.
+    fn owners(&self, p: &Process) -> Option<SlotId> {
+        if !self.settings.trace.keeps_owners() {
+            return None;
+        }
+        if p.owners.get().is_none() {
+            p.owners.set(p.pool.borrow_mut().take());
+        }
+        p.owners.get()
     }
 
     /// Hands over what a thread has recorded so far, while it may run on.

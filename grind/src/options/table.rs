@@ -479,19 +479,15 @@ pub static OPTIONS: &[Opt] = &[
     ),
     opt(
         &["--sharing"],
-        Kind::Choice(&["no", "lines", "counts"]),
+        Kind::Choice(&["no", "lines", "counts", "order"]),
         Role::Tool(|o, v| {
-            o.sharing = match v {
-                Value::Text(text) if text == "lines" => Some(Detail::Lines),
-                Value::Text(text) if text == "counts" => Some(Detail::Counts),
-                _ => None,
-            };
+            o.sharing = if let Value::Text(text) = v { text.to_str().and_then(Detail::named) } else { None };
             Ok(())
         }),
         "no",
         "with --cache-sim=yes: which threads read and wrote which bytes of the same lines, and whether these are the same (lines); \
-         and also how often (counts: slow, every access is told); with --objects=yes by data object; contexts of the statistics are \
-         not told apart",
+         and also how often (counts: slow, every access is told), or how often these lines went from thread to thread as the threads of \
+         this run took turns (order); with --objects=yes by data object; contexts of the statistics are not told apart",
     ),
     opt(
         &["--mem-out-file"],

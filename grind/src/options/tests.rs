@@ -140,6 +140,7 @@ fn caches_are_chosen() {
     let sharing = |words: &[&str]| run(words).0.sharing;
     assert_eq!(sharing(&["--sharing=lines", "x"]), Some(Detail::Lines));
     assert_eq!(sharing(&["--sharing=counts", "x"]), Some(Detail::Counts));
+    assert_eq!(sharing(&["--sharing=order", "x"]), Some(Detail::Order));
     assert_eq!(sharing(&["--sharing=lines", "--sharing=no", "x"]), None);
     let (o, _) = run(&["--reuse-dist=exact", "--reuse-sample=64", "x"]);
     assert_eq!(o.distances, distances::Wanted { which: Some(distances::Which::Exact), sample: Some(64) });

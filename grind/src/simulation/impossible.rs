@@ -46,6 +46,8 @@ pub enum Impossible {
     BoundsOfEvery(&'static str),
     /// There are no lines that could be shared.
     Sharing,
+    /// What has every access told does not tell in which order threads use lines; what does.
+    Order(&'static str),
     /// Bytes of lines of so many are not told apart.
     SharedLines(u32),
     /// There are no data objects that allocators could hand out.
@@ -61,6 +63,18 @@ pub enum Impossible {
         /// Its lines.
         lines: u64,
     },
+}
+
+impl Impossible {
+    /// Why it is not told in which order threads use lines of so many bytes, where it is not.
+    pub(super) fn order(exact: bool, tlbs: bool, line: u32) -> Self {
+        Self::Order(match () {
+            () if exact => "--reuse-dist=exact has every access told",
+            () if tlbs => "where TLBs are simulated there is no room for that",
+            () if line != sharing::MOST => "lines of D1 must have 64 bytes",
+            () => "this processor has no BMI2",
+        })
+    }
 }
 
 impl fmt::Display for Impossible {
@@ -96,6 +110,10 @@ impl fmt::Display for Impossible {
                  --reuse-dist=exact"
             ),
             Self::Sharing => write!(f, "--sharing is of lines of simulated caches: add --cache-sim=yes"),
+            Self::Order(why) => write!(
+                f,
+                "--sharing=order is kept by the program itself, one line after the other, and {why}: use --sharing=lines"
+            ),
             Self::SharedLines(line) => write!(
                 f,
                 "--sharing tells the bytes of lines of at most {} bytes apart, and D1 has lines of {line}; use --D1",

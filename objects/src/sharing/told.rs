@@ -4,9 +4,13 @@
 //!
 //! Nothing is simulated here. Invariant: a thread's records are gone through with its own number, and only while others live.
 
+use cg_sim::sharing::Move;
 use grind_trace::every::Touched;
 use grind_trace::every::repeated::runs;
-use grind_trace::{BYTES_WORDS, Done, Site, SiteKind, Special, Target, operands};
+use grind_trace::{
+    BYTES_WORDS, Done, LINE_READ, LINE_UNPLACED, LINE_UPGRADED, LINE_WRITTEN, MOVED_WORDS, Site, SiteKind, Special,
+    Target, operands,
+};
 use grind_types::Tid;
 
 use super::{Found, Sharing, Use};
@@ -117,6 +121,30 @@ impl Shared {
             _ => return None,
         };
         self.touch(objects, sites, Touched { site, done, addr, size: size.min(self.most) });
+        Some(rest)
+    }
+
+    /// A record of a line that has come to the thread. The words behind it.
+    pub fn line_moved<'w>(&mut self, objects: Lying<'_>, sites: Sites<'_>, record: &'w [u32]) -> Option<&'w [u32]> {
+        let (record, rest) = record.split_at_checked(MOVED_WORDS)?;
+        let (site, addr) = (record[1], operands::joined(record[2], record[3]));
+        let site = sites.all.get(site as usize)?;
+        if let (Some(lines), Some(number)) = (&mut self.lines, self.running) {
+            // Who has ended has no line any more.
+            let from = lines.living(Tid(record[5].cast_signed()));
+            let how = match record[4] {
+                LINE_READ => from.map(Move::Read).map(Some),
+                LINE_WRITTEN => from.map(Move::Written).map(Some),
+                LINE_UPGRADED => Some(Some(Move::Upgraded)),
+                LINE_UNPLACED => Some(None),
+                _ => return None,
+            };
+            let at = || crate::Site { module: site.module, addr: site.addr.0 };
+            let objects: Option<(&mut Objects, &Images)> = objects.map(|objects| (objects, sites.images));
+            if let Some(how) = how {
+                lines.moved(number, addr, how, at, objects);
+            }
+        }
         Some(rest)
     }
 
