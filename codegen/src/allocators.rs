@@ -42,7 +42,7 @@ impl Emitter<'_> {
     }
 
     fn stop_for_allocators(&mut self, pc: GuestAddr, returns: bool) {
-        let id = self.trans.add_stub(StubKind::Watched { pc: pc, returns });
+        let id = self.trans.add_stub(StubKind::Watched { pc, returns });
         self.out.stubs.push((self.out.code.pos(), id));
         self.out.code.stop(id);
     }

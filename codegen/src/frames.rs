@@ -73,7 +73,7 @@ impl Emitter<'_> {
         let done = self.out.code.jmp_away();
         self.out.code.patch_here(slow);
         self.give_back_from_frames(keeps_flags);
-        let id = self.trans.add_stub(StubKind::Framed { pc: pc });
+        let id = self.trans.add_stub(StubKind::Framed { pc });
         self.out.stubs.push((self.out.code.pos(), id));
         self.out.code.stop(id);
         self.out.code.patch_here(done);
