@@ -42,7 +42,8 @@ pub(crate) struct Object {
 impl Object {
     /// An object of which nothing is in the listing.
     pub(crate) fn new(elf: Elf) -> Self {
-        let resolver = || Some(Box::new(Targets(Rc::clone(&elf.symbols))) as Box<dyn SymbolResolver>);
+        let targets = || Targets([Rc::clone(&elf.symbols), Rc::clone(&elf.stubs)]);
+        let resolver = || Some(Box::new(targets()) as Box<dyn SymbolResolver>);
         let mut att = GasFormatter::with_options(resolver(), None);
         att.options_mut().set_branch_leading_zeros(false);
         att.options_mut().set_uppercase_hex(false);
@@ -52,6 +53,16 @@ impl Object {
         intel.options_mut().set_hex_prefix("0x");
         intel.options_mut().set_hex_suffix("");
         Self { elf, kinds: HashMap::default(), stretches: HashMap::new(), att, intel }
+    }
+
+    /// What an instruction looks like, in both notations.
+    #[cfg(test)]
+    pub(crate) fn lines(&mut self, instruction: &Instruction) -> [String; 2] {
+        [&mut self.att as &mut dyn Formatter, &mut self.intel].map(|formatter| {
+            let mut line = String::new();
+            formatter.format(instruction, &mut line);
+            line
+        })
     }
 }
 
@@ -333,8 +344,8 @@ fn target(instruction: &Instruction) -> u64 {
     if instruction.op_count() > 0 && near { instruction.near_branch_target() } else { 0 }
 }
 
-/// Names of addresses, for operands.
-struct Targets(Rc<Vec<Symbol>>);
+/// Names of addresses, for operands: symbols, and what has none but leads elsewhere.
+struct Targets([Rc<Vec<Symbol>>; 2]);
 
 impl SymbolResolver for Targets {
     fn symbol(
@@ -345,7 +356,8 @@ impl SymbolResolver for Targets {
         address: u64,
         _address_size: u32,
     ) -> Option<SymbolResult<'_>> {
-        holding(&self.0, address).map(|symbol| SymbolResult::with_str(symbol.start, symbol.name()))
+        let found = self.0.iter().find_map(|symbols| holding(symbols, address));
+        found.map(|symbol| SymbolResult::with_str(symbol.start, symbol.name()))
     }
 }
 

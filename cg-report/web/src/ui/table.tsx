@@ -103,13 +103,14 @@ export function Table(properties: Properties) {
         }
     }
 
-    // What a cell says in full is found when somebody points to it: of most nobody ever asks.
+    // What a cell says in full is found when somebody points to it: of most nobody ever asks. Cells have other rows later, so it is found
+    // again whenever the pointer moves.
     function tell(event: MouseEvent) {
         const cell = (event.target as HTMLElement).closest<HTMLElement>("[role=gridcell]");
         const line = cell?.closest<HTMLElement>("[role=row]");
         if (!cell || !line) { return; }
         const full = columns[[...line.children].indexOf(cell)]?.full?.(rows[Number(line.ariaRowIndex) - 2]);
-        if (full === undefined) { cell.removeAttribute("title"); } else { cell.title = full; }
+        if (full === undefined) { cell.removeAttribute("title"); } else if (cell.title !== full) { cell.title = full; }
     }
 
     // Rows that come into sight take the places of those that went out of it. After a leap all of them stay where they are in the
@@ -143,7 +144,7 @@ export function Table(properties: Properties) {
                     })}
                 </div>
                 {rows.length === 0 && <p class="nothing">{properties.empty ?? "Nothing is here."}</p>}
-                <div class="space" style={{ height: `${tall}px`, minWidth: `${wide}px` }} onMouseOver={tell}>
+                <div class="space" style={{ height: `${tall}px`, minWidth: `${wide}px` }} onMouseOver={tell} onMouseMove={tell}>
                     <div style={{ transform: `translateY(${Math.round(first * HEIGHT - offset + top)}px)` }}>{shown.map((at) => {
                         const row = rows[at];
                         const level = tree?.(row);
