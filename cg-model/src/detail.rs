@@ -431,7 +431,8 @@ mod tests {
         detail.renumber(&there);
         detail.finish().unwrap();
         let told = |detail: &Detail| {
-            let rows: Vec<_> = detail.rows.iter().map(|row| (row.function, row.at(), detail.row_cost(row, 0))).collect();
+            let rows: Vec<_> =
+                detail.rows.iter().map(|row| (row.function, row.at(), detail.row_cost(row, 0))).collect();
             let call = |call: &CallSite| (call.function, call.at(), call.callee, call.count, detail.call_cost(call, 0));
             (rows, detail.calls.iter().map(call).collect::<Vec<_>>(), detail.jumps.clone())
         };

@@ -82,7 +82,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (source, program) = (folder.path().join("calls.c"), folder.path().join("calls"));
         std::fs::write(&source, "int puts(const char *); int main(void) { return puts(\"\"); }\n").unwrap();
-        let Ok(built) = std::process::Command::new("gcc").args(["-O0", "-Wl,-z,lazy", "-o"]).arg(&program).arg(&source).status()
+        let Ok(built) =
+            std::process::Command::new("gcc").args(["-O0", "-Wl,-z,lazy", "-o"]).arg(&program).arg(&source).status()
         else {
             assert!(std::env::var_os("CI").is_none(), "gcc is needed");
             return;

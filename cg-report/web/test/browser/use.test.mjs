@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
-import { launch, open, rows, settled, shutOut, VIEWS } from "./browser.mjs";
+import { launch, open, report, rows, settled, shutOut, VIEWS } from "./browser.mjs";
 
 let context;
 before(async () => { context = await launch(); });
