@@ -100,7 +100,8 @@ impl Elf {
         symbols.sort_by(|a, b| (a.start, b.end).cmp(&(b.start, a.end)));
         symbols.dedup_by_key(|symbol| symbol.start);
         let inlines = Inlines::of(&file);
-        let stubs = Rc::new(stubs(&file));
+        let named = stubs(&file).into_iter().map(|stub| Symbol::new(stub.start, stub.end, stub.name));
+        let stubs = Rc::new(named.collect());
         let mapped = |segment: object::Segment<'_, '_, _>| {
             let (offset, size) = segment.file_range();
             (offset, size, segment.address())

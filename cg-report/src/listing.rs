@@ -54,16 +54,6 @@ impl Object {
         intel.options_mut().set_hex_suffix("");
         Self { elf, kinds: HashMap::default(), stretches: HashMap::new(), att, intel }
     }
-
-    /// What an instruction looks like, in both notations.
-    #[cfg(test)]
-    pub(crate) fn lines(&mut self, instruction: &Instruction) -> [String; 2] {
-        [&mut self.att as &mut dyn Formatter, &mut self.intel].map(|formatter| {
-            let mut line = String::new();
-            formatter.format(instruction, &mut line);
-            line
-        })
-    }
 }
 
 /// What makes two instructions one: their bytes, without what says where they refer to from their own address, and the address that they
@@ -428,5 +418,35 @@ mod tests {
             }
         }
         assert!(again > 1000, "{again} were there before");
+    }
+
+    #[test]
+    fn calls_of_other_objects_have_the_names_of_what_they_lead_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let (source, program) = (folder.path().join("calls.c"), folder.path().join("calls"));
+        std::fs::write(&source, "int puts(const char *); int main(void) { return puts(\"\"); }\n").unwrap();
+        let Ok(built) =
+            std::process::Command::new("gcc").args(["-O0", "-Wl,-z,lazy", "-o"]).arg(&program).arg(&source).status()
+        else {
+            assert!(std::env::var_os("CI").is_none(), "gcc is needed");
+            return;
+        };
+        assert!(built.success());
+        let elf = Elf::open(program.as_os_str().as_encoded_bytes(), None).unwrap();
+        let stub = elf.stubs.iter().find(|stub| stub.name() == "puts@plt").expect("a stub");
+        assert!(elf.symbol(stub.start).is_none(), "it is no symbol");
+        let main = elf.symbols.iter().find(|symbol| symbol.name() == "main").expect("main");
+        let (start, code) = (main.start, elf.bytes(main.start, main.end).unwrap());
+        let mut object = Object::new(elf);
+        let Object { att, intel, .. } = &mut object;
+        let mut lines: Vec<[String; 2]> = Vec::new();
+        for instruction in &mut Decoder::with_ip(64, &code, start, DecoderOptions::NONE) {
+            let mut line = [String::new(), String::new()];
+            att.format(&instruction, &mut line[0]);
+            intel.format(&instruction, &mut line[1]);
+            lines.push(line);
+        }
+        let calls = |at: usize| lines.iter().any(|line| line[at].contains("call") && line[at].contains("puts@plt"));
+        assert!(calls(0) && calls(1), "{lines:?}");
     }
 }

@@ -54,7 +54,7 @@ pub(crate) struct Shown {
 }
 
 /// Bytes that are compressed at once.
-const PIECE: usize = 1 << 20;
+const PIECE: usize = 1 << 19;
 
 /// Room for what a piece is longer when it cannot be compressed.
 const ROOM: usize = 64;
