@@ -136,6 +136,18 @@ impl Detail {
         }
     }
 
+    /// Gives functions other numbers, of which several may be the same; [`Detail::finish`] then puts all in order. Nothing is copied.
+    pub fn renumber(&mut self, functions: &[FunctionId]) {
+        self.rows.iter_mut().for_each(|row| row.function = functions[row.function.index()]);
+        for call in &mut self.calls {
+            (call.function, call.callee) = (functions[call.function.index()], functions[call.callee.index()]);
+        }
+        for jump in &mut self.jumps {
+            let target = functions[jump.target_function.index()];
+            (jump.function, jump.target_function) = (functions[jump.function.index()], target);
+        }
+    }
+
     /// Adds an event behind the others: what each row and each call costs in it, in their order. What is left out at the end costs
     /// nothing.
     pub fn add_event(&mut self, rows: &[i64], calls: &[i64]) {
@@ -394,6 +406,38 @@ mod tests {
         let call = &sum.calls[0];
         assert_eq!((sum.calls.len(), call.count, sum.call_cost(call, 0), sum.call_cost(call, 1)), (1, 4, 10, 0));
         assert_eq!((sum.jumps.len(), sum.jumps[0].taken, sum.jumps[0].executed()), (1, 2, Some(6)));
+    }
+
+    #[test]
+    fn functions_with_other_numbers_are_what_was_copied_with_them() {
+        let mut names = Names::default();
+        let (file, object) = (names.file(b"a.c"), names.object(b"prog"));
+        let ids = [b"f", b"g", b"h"].map(|name| names.function(name, file, object));
+        let [f, g, h] = ids;
+        let at = |line| Position { place: Place { addr: 0, line }, file };
+        let mut detail = Detail::default();
+        detail.part(&PartHeader { events: vec!["Ir".into()], ..PartHeader::default() });
+        for (line, function) in [(3, f), (1, g), (3, h), (2, f)] {
+            detail.row(function, at(line), &[i64::from(line) << 31]).unwrap();
+            detail.call(function, at(line), &Call { callee: g, target: Place::default(), count: 2 }, &[7]).unwrap();
+            let kind = JumpKind::Always { count: 3 };
+            detail.jump(function, at(line), &Jump { target: at(1), function: Some(h), kind });
+        }
+        // Two become one, and all change places.
+        let there = [h, f, h];
+        let mut copied = Detail::default();
+        copied.append(&detail, &there, &[file]);
+        copied.finish().unwrap();
+        detail.renumber(&there);
+        detail.finish().unwrap();
+        let told = |detail: &Detail| {
+            let rows: Vec<_> =
+                detail.rows.iter().map(|row| (row.function, row.at(), detail.row_cost(row, 0))).collect();
+            let call = |call: &CallSite| (call.function, call.at(), call.callee, call.count, detail.call_cost(call, 0));
+            (rows, detail.calls.iter().map(call).collect::<Vec<_>>(), detail.jumps.clone())
+        };
+        assert_eq!(told(&detail), told(&copied));
+        assert_eq!((detail.rows.len(), detail.calls.len(), detail.jumps.len()), (3, 3, 3));
     }
 
     /// A function, places in its file, and nothing yet of two events.

@@ -14,6 +14,7 @@ use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, Sect
 
 use crate::inline::Inlines;
 use crate::names::demangled;
+use crate::stubs::stubs;
 
 /// A symbol of code.
 #[derive(Clone, Debug)]
@@ -27,6 +28,11 @@ pub(crate) struct Symbol {
 }
 
 impl Symbol {
+    /// A symbol of code from `start` to `end`.
+    pub(crate) fn new(start: u64, end: u64, raw: String) -> Self {
+        Self { start, end, raw, demangled: OnceCell::new() }
+    }
+
     pub(crate) fn name(&self) -> &str {
         self.demangled.get_or_init(|| demangled(&self.raw))
     }
@@ -48,6 +54,8 @@ pub(crate) struct Elf {
     sections: Vec<Section>,
     /// By where they start; of several in one place the first.
     pub(crate) symbols: Rc<Vec<Symbol>>,
+    /// What leads to functions of other objects, likewise: the file has no symbols for these, so they are none here either.
+    pub(crate) stubs: Rc<Vec<Symbol>>,
     pub(crate) inlines: Option<Inlines>,
     /// What is mapped: where in the file, how many bytes, and the address.
     segments: Vec<(u64, u64, u64)>,
@@ -86,12 +94,14 @@ impl Elf {
             .filter_map(|symbol| {
                 let start = symbol.address();
                 let end = start.checked_add(symbol.size())?;
-                Some(Symbol { start, end, raw: symbol.name().ok()?.to_owned(), demangled: OnceCell::new() })
+                Some(Symbol::new(start, end, symbol.name().ok()?.to_owned()))
             })
             .collect();
         symbols.sort_by(|a, b| (a.start, b.end).cmp(&(b.start, a.end)));
         symbols.dedup_by_key(|symbol| symbol.start);
         let inlines = Inlines::of(&file);
+        let named = stubs(&file).into_iter().map(|stub| Symbol::new(stub.start, stub.end, stub.name));
+        let stubs = Rc::new(named.collect());
         let mapped = |segment: object::Segment<'_, '_, _>| {
             let (offset, size) = segment.file_range();
             (offset, size, segment.address())
@@ -100,7 +110,7 @@ impl Elf {
         let build = file.build_id().ok().flatten().unwrap_or_default();
         let build = build.iter().map(|byte| format!("{byte:02x}")).collect();
         drop(cache);
-        Some(Self { reader, sections, symbols: Rc::new(symbols), inlines, segments, build })
+        Some(Self { reader, sections, symbols: Rc::new(symbols), stubs, inlines, segments, build })
     }
 
     /// The bytes from `start` to `end`, as far as they are code of one section and can be read.

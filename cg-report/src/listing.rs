@@ -42,7 +42,8 @@ pub(crate) struct Object {
 impl Object {
     /// An object of which nothing is in the listing.
     pub(crate) fn new(elf: Elf) -> Self {
-        let resolver = || Some(Box::new(Targets(Rc::clone(&elf.symbols))) as Box<dyn SymbolResolver>);
+        let targets = || Targets([Rc::clone(&elf.symbols), Rc::clone(&elf.stubs)]);
+        let resolver = || Some(Box::new(targets()) as Box<dyn SymbolResolver>);
         let mut att = GasFormatter::with_options(resolver(), None);
         att.options_mut().set_branch_leading_zeros(false);
         att.options_mut().set_uppercase_hex(false);
@@ -333,8 +334,8 @@ fn target(instruction: &Instruction) -> u64 {
     if instruction.op_count() > 0 && near { instruction.near_branch_target() } else { 0 }
 }
 
-/// Names of addresses, for operands.
-struct Targets(Rc<Vec<Symbol>>);
+/// Names of addresses, for operands: symbols, and what has none but leads elsewhere.
+struct Targets([Rc<Vec<Symbol>>; 2]);
 
 impl SymbolResolver for Targets {
     fn symbol(
@@ -345,7 +346,8 @@ impl SymbolResolver for Targets {
         address: u64,
         _address_size: u32,
     ) -> Option<SymbolResult<'_>> {
-        holding(&self.0, address).map(|symbol| SymbolResult::with_str(symbol.start, symbol.name()))
+        let found = self.0.iter().find_map(|symbols| holding(symbols, address));
+        found.map(|symbol| SymbolResult::with_str(symbol.start, symbol.name()))
     }
 }
 
@@ -416,5 +418,35 @@ mod tests {
             }
         }
         assert!(again > 1000, "{again} were there before");
+    }
+
+    #[test]
+    fn calls_of_other_objects_have_the_names_of_what_they_lead_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let (source, program) = (folder.path().join("calls.c"), folder.path().join("calls"));
+        std::fs::write(&source, "int puts(const char *); int main(void) { return puts(\"\"); }\n").unwrap();
+        let Ok(built) =
+            std::process::Command::new("gcc").args(["-O0", "-Wl,-z,lazy", "-o"]).arg(&program).arg(&source).status()
+        else {
+            assert!(std::env::var_os("CI").is_none(), "gcc is needed");
+            return;
+        };
+        assert!(built.success());
+        let elf = Elf::open(program.as_os_str().as_encoded_bytes(), None).unwrap();
+        let stub = elf.stubs.iter().find(|stub| stub.name() == "puts@plt").expect("a stub");
+        assert!(elf.symbol(stub.start).is_none(), "it is no symbol");
+        let main = elf.symbols.iter().find(|symbol| symbol.name() == "main").expect("main");
+        let (start, code) = (main.start, elf.bytes(main.start, main.end).unwrap());
+        let mut object = Object::new(elf);
+        let Object { att, intel, .. } = &mut object;
+        let mut lines: Vec<[String; 2]> = Vec::new();
+        for instruction in &mut Decoder::with_ip(64, &code, start, DecoderOptions::NONE) {
+            let mut line = [String::new(), String::new()];
+            att.format(&instruction, &mut line[0]);
+            intel.format(&instruction, &mut line[1]);
+            lines.push(line);
+        }
+        let calls = |at: usize| lines.iter().any(|line| line[at].contains("call") && line[at].contains("puts@plt"));
+        assert!(calls(0) && calls(1), "{lines:?}");
     }
 }

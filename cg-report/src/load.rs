@@ -176,11 +176,13 @@ pub(crate) fn sides(lists: &[&[OsString]], wishes: Wishes<'_>) -> anyhow::Result
     let apart = wishes.contexts == Contexts::Both && !plain.is_empty();
     let together = plain.all(&names);
     let mut contexts = None;
-    if !plain.is_empty() {
+    if apart {
         let files: Vec<FileId> = names.files().collect();
         let merged = |side: &Vec<Sums>| side.iter().map(|run| run.merged(&together, &files)).collect();
         let merged: Vec<Vec<Sums>> = runs.iter().map(merged).collect::<Result<_, TooLarge>>()?;
-        contexts = Some(std::mem::replace(&mut runs, merged)).filter(|_| apart);
+        contexts = Some(std::mem::replace(&mut runs, merged));
+    } else if !plain.is_empty() {
+        runs.iter_mut().flatten().try_for_each(|run| run.merge(&together))?;
     }
     let mut whole = Gathered::new(runs, &mut names, wishes)?;
     let contexts = contexts.map(|runs| Gathered::new(runs, &mut names, wishes)).transpose()?;
@@ -227,7 +229,7 @@ impl Gathered {
         if let [new, base] = &mut runs[..] {
             let (map, guessed) = pair::leftovers(names, &new[shown[0]].whole, &base[shown[1]].whole);
             if map != functions {
-                base.iter_mut().try_for_each(|run| run.rename(&map, &files))?;
+                base.iter_mut().try_for_each(|run| run.rename(&map))?;
             }
             renamed = guessed;
         }
@@ -364,13 +366,22 @@ impl Sums {
         })
     }
 
+    /// The same in its place: there is no more in memory than before.
+    fn merge(&mut self, functions: &[FunctionId]) -> Result<(), TooLarge> {
+        self.details.iter_mut().chain(self.aparts.iter_mut().flatten()).for_each(|detail| detail.renumber(functions));
+        self.rename_chains(functions)
+    }
+
     /// Gives functions other numbers.
-    fn rename(&mut self, functions: &[FunctionId], files: &[FileId]) -> Result<(), TooLarge> {
+    fn rename(&mut self, functions: &[FunctionId]) -> Result<(), TooLarge> {
         for detail in std::iter::once(&mut self.whole).chain(&mut self.apart) {
-            let old = std::mem::take(detail);
-            detail.append(&old, functions, files);
+            detail.renumber(functions);
             detail.finish()?;
         }
+        self.rename_chains(functions)
+    }
+
+    fn rename_chains(&mut self, functions: &[FunctionId]) -> Result<(), TooLarge> {
         for chains in &mut self.chains {
             let old = std::mem::replace(chains, chains.like());
             chains.append(&old, functions)?;

@@ -32,6 +32,7 @@ mod serve;
 mod side;
 mod sources;
 mod stretches;
+mod stubs;
 mod verdict;
 
 use std::ffi::{OsStr, OsString};

@@ -54,7 +54,7 @@ pub(crate) struct Shown {
 }
 
 /// Bytes that are compressed at once.
-const PIECE: usize = 1 << 20;
+const PIECE: usize = 1 << 19;
 
 /// Room for what a piece is longer when it cannot be compressed.
 const ROOM: usize = 64;
@@ -309,7 +309,7 @@ impl Pack {
         name: String,
         count: usize,
         largest: u64,
-        values: impl Iterator<Item = u64>,
+        values: impl Iterator<Item = u64> + Clone,
         signed: bool,
         delta: bool,
     ) -> io::Result<()> {
@@ -318,7 +318,11 @@ impl Pack {
             largest if largest > u64::from(u32::MAX) => 8,
             largest => (8 - largest.leading_zeros() as usize / 8) as u8,
         };
-        let mut bytes = vec![0; count * usize::from(width)];
+        let size = count * usize::from(width);
+        if size > PIECE {
+            return self.pieces(Column { name, start: 0, length: 0, count, width, signed, delta }, values);
+        }
+        let mut bytes = vec![0; size];
         match width {
             0 => {}
             1 => bytes.iter_mut().zip(values).for_each(|(byte, value)| *byte = value as u8),
@@ -332,6 +336,27 @@ impl Pack {
             }
         }
         self.push(name, bytes, count, width, signed, delta)
+    }
+
+    /// Sends a large column a piece at a time. Values are asked for once for each of their bytes, which takes less than memory for all.
+    fn pieces(&mut self, column: Column, values: impl Iterator<Item = u64> + Clone) -> io::Result<()> {
+        let width = usize::from(column.width);
+        let count = (column.count * width).div_ceil(PIECE);
+        self.columns.push(column);
+        let column = self.columns.len() - 1;
+        let mut at = 0;
+        let mut bytes = Vec::with_capacity(PIECE);
+        for plane in 0..width {
+            for value in values.clone() {
+                bytes.push(value.to_le_bytes()[plane]);
+                if bytes.len() == PIECE {
+                    let bytes = std::mem::replace(&mut bytes, Vec::with_capacity(PIECE));
+                    self.send(Piece { column, at, last: at + 1 == count, bytes })?;
+                    at += 1;
+                }
+            }
+        }
+        if bytes.is_empty() { Ok(()) } else { self.send(Piece { column, at, last: true, bytes }) }
     }
 
     fn push(

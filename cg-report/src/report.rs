@@ -45,23 +45,30 @@ pub(crate) fn page(options: &Options, loaded: &mut Loaded) -> anyhow::Result<Pag
     let mut pack = Pack::new().context("cannot start threads that compress")?;
     pack_names(&mut pack, names).map_err(packing)?;
     let shown: Vec<Shown> = show.iter().map(|event| Shown { event: *event, number: *event }).collect();
+    let in_base: Vec<Shown> = sides.get(1).map_or(Vec::new(), |base| {
+        let own = &sides[0].model.events;
+        let place = |event: &usize| base.model.events.iter().position(|name| *name == own[*event]);
+        show.iter().filter_map(|event| Some(Shown { event: place(event)?, number: *event })).collect()
+    });
+    // Contexts come first, and go: with them there is all twice.
+    for (side, (prefix, shown)) in sides.iter_mut().zip([("", &shown), ("b.", &in_base)]) {
+        let Some(contexts) = side.contexts.take() else { continue };
+        let name = format!("{prefix}{}", side::CONTEXTS);
+        side::pack(&mut pack, &contexts, &name, shown).map_err(packing)?;
+        if prefix.is_empty() {
+            let plain = plain.all(names).into_iter().map(|id| id.index() as u64);
+            pack.close("fn.plain", plain).map_err(packing)?;
+            parts::pack(&mut pack, &contexts, &name, shown).map_err(packing)?;
+        }
+    }
     let new = &sides[0];
     let incomplete = side::pack(&mut pack, new, "", &shown).map_err(packing)?;
     parts::pack(&mut pack, new, "", &shown).map_err(packing)?;
-    if let Some(contexts) = &new.contexts {
-        let plain = plain.all(names).into_iter().map(|id| id.index() as u64);
-        pack.close("fn.plain", plain).map_err(packing)?;
-        parts::pack(&mut pack, contexts, side::CONTEXTS, &shown).map_err(packing)?;
-    }
-    sides[0].contexts = None;
-    let new = &sides[0];
     let mut base_totals = Vec::new();
     let mut other_events = None;
     if let Some(base) = sides.get(1) {
         let own = &new.model.events;
-        let place = |event: &usize| base.model.events.iter().position(|name| *name == own[*event]);
-        let shown: Vec<Shown> =
-            show.iter().filter_map(|event| Some(Shown { event: place(event)?, number: *event })).collect();
+        let shown = in_base;
         side::pack(&mut pack, base, "b.", &shown).map_err(packing)?;
         base_totals = shown.iter().map(|shown| base.model.total.cost.value(shown.event)).collect();
         other_events = uncommon(own, &base.model.events);

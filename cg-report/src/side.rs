@@ -21,8 +21,7 @@ const HAS_ROWS: u64 = 1;
 /// What callers saw differs from what the function spent with its callees.
 const INCOMPLETE: u64 = 2;
 
-/// Packs a side with the events that the report shows. Gives the number of functions that are
-/// marked as incomplete.
+/// Packs a side with the events that the report shows, but for its contexts. Gives the number of functions that are marked as incomplete.
 pub(crate) fn pack(pack: &mut Pack, side: &Side, prefix: &str, events: &[Shown]) -> io::Result<usize> {
     let model = &side.model;
     let functions = model.rows.len();
@@ -42,9 +41,6 @@ pub(crate) fn pack(pack: &mut Pack, side: &Side, prefix: &str, events: &[Shown])
     details(pack, side, prefix, functions, events)?;
     if let Some(apart) = &side.apart {
         self::pack(pack, apart, &name(INLINED), events)?;
-    }
-    if let Some(contexts) = &side.contexts {
-        self::pack(pack, contexts, &name(CONTEXTS), events)?;
     }
     if let Some(chains) = &side.chains {
         chains.pack(pack, prefix, events)?;

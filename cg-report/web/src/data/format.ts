@@ -6,6 +6,8 @@ const grouped = new Intl.NumberFormat("en-US");
 
 /** All digits, in groups. */
 export function digits(value: number | bigint): string {
+    // Most numbers are small, and tables have hundreds of them.
+    if (typeof value === "number" && value >= 0 && value < 1000 && Number.isInteger(value)) { return String(value); }
     return grouped.format(value).replace("-", "\u2212");
 }
 

@@ -14,14 +14,43 @@ export const TOP = -1;
 
 /** What a function hands on: to its callees, or the other way to its callers. */
 export interface Flow {
-    /** Calls `each` for all neighbours with a share. */
-    neighbours(f: number, each: (g: number, cost: number) => void): void;
+    /** All neighbours with a share, each once, the largest first. The same arrays for the same function: paths ask for it again and again. */
+    ranked(f: number): Ranked;
     /** What stays with it. */
     own(f: number): number;
     /** All of a function's cost. */
     whole(f: number): number;
     /** All that neighbours on this side hand to a function together. */
     given(f: number): number;
+}
+
+/** Neighbours and their shares. */
+export interface Ranked {
+    to: Uint32Array;
+    cost: Float64Array;
+}
+
+/** Puts neighbours into the order of their shares; those without one are left out. */
+export function rank(to: ArrayLike<number>, cost: ArrayLike<number>): Ranked {
+    const order: number[] = [];
+    for (let at = 0; at < to.length; at++) { if (cost[at] > 0) { order.push(at); } }
+    order.sort((a, b) => cost[b] - cost[a]);
+    return { to: Uint32Array.from(order, (at) => to[at]), cost: Float64Array.from(order, (at) => cost[at]) };
+}
+
+/** The same of pairs. */
+export function rankPairs(pairs: readonly (readonly [number, number])[]): Ranked {
+    return rank(pairs.map(([to]) => to), pairs.map(([, cost]) => cost));
+}
+
+/** Remembers what has been ranked. */
+function once(make: (f: number) => Ranked): (f: number) => Ranked {
+    const known = new Map<number, Ranked>();
+    return (f) => {
+        let found = known.get(f);
+        if (!found) { known.set(f, (found = make(f))); }
+        return found;
+    };
 }
 
 function need(side: Side, kind: string, event: Event): Numbers | undefined {
@@ -54,13 +83,10 @@ function makeDown(side: Side, event: Event, total: number): Flow | undefined {
     const roots = rootCosts(side, { incl, seen, cycles, numbers, arc });
     const handed = roots.reduce((sum, cost) => sum + cost, 0);
     return {
-        neighbours(f, each) {
-            if (f === TOP) {
-                for (let f = 0; f < roots.length; f++) { if (roots[f] > 0) { each(f, roots[f]); } }
-                return;
-            }
-            for (let k = from[f]; k < from[f + 1]; k++) { if (arc[k] > 0) { each(to[k], arc[k]); } }
-        },
+        ranked: once((f) => {
+            if (f === TOP) { return rank(roots.map((_, at) => at), roots); }
+            return rank(to.subarray(from[f], from[f + 1]), arc.subarray(from[f], from[f + 1]));
+        }),
         own: (f) => (f === TOP ? Math.max(0, total - handed) : self[f]),
         whole: (f) => (f === TOP ? total : incl[f]),
         given: (f) => incl[f],
@@ -81,9 +107,10 @@ function makeUp(side: Side, event: Event): Flow | undefined {
     const { from, order } = side.incoming();
     const roots = rootCosts(side, { incl, seen, cycles, numbers, arc });
     return {
-        neighbours(f, each) {
-            for (let k = from[f]; k < from[f + 1]; k++) { if (arc[order[k]] > 0) { each(caller[order[k]], arc[order[k]]); } }
-        },
+        ranked: once((f) => {
+            const arcs = order.subarray(from[f], from[f + 1]);
+            return rank(arcs.map((k) => caller[k]), Float64Array.from(arcs, (k) => arc[k]));
+        }),
         own: (f) => f === TOP ? 0 : roots[f],
         whole: (f) => incl[f],
         given: () => Infinity,
@@ -201,15 +228,25 @@ export function keepRest(tree: Tree): Tree {
     return tree;
 }
 
+/** Which functions are on a path, and which have been met, by the last stamp that they were given; no stamp is given twice. */
+const seen = { stamp: 0, onPath: new Int32Array(0), met: new Int32Array(0), slot: new Int32Array(0) };
+
+/** Room for stamps of so many functions. Making it for each tree would take longer than most trees. */
+function stamps(functions: number): typeof seen {
+    if (seen.onPath.length < functions || seen.stamp > 0x3fffffff) {
+        Object.assign(seen, { stamp: 0, onPath: new Int32Array(functions), met: new Int32Array(functions), slot: new Int32Array(functions) });
+    }
+    return seen;
+}
+
 /** Expands paths from `root`; with two flows for two sides, whose trees are the same. */
 export function expand(flows: Flow[], root: number, functions: number, limits: Limits): Tree {
     const sides = flows.map((_, side) => side);
     const tree = emptyTree(flows.length);
     // Whether a node is all that there is of its function, by which its callees' costs are exact.
     const whole: boolean[] = [];
-    const slot = new Int32Array(functions).fill(-1);
-    const onPath = new Int32Array(functions);
-    let stamp = 0;
+    const room = stamps(functions);
+    const { onPath } = room;
     const add = (f: number, parent: number, cost: number[], exact: boolean): number => {
         const node = addNode(tree, f, parent, cost, exact);
         whole.push(exact && flows.every((flow, side) => near(cost[side], flow.whole(f))));
@@ -219,6 +256,7 @@ export function expand(flows: Flow[], root: number, functions: number, limits: L
     const onWay: boolean[] = [true];
     const heap: number[] = [];
     const weight = weightIn(tree);
+    const one = flows.length === 1;
     add(root, -1, flows.map((flow) => flow.whole(root)), true);
     push(heap, 0, weight);
     while (heap.length > 0) {
@@ -226,49 +264,21 @@ export function expand(flows: Flow[], root: number, functions: number, limits: L
         if (tree.count >= limits.budget) { break; }
         const node = pop(heap, weight);
         if (limits.depth !== undefined && tree.depth[node] >= limits.depth) { continue; }
-        const f = tree.fn[node];
-        stamp += 1;
+        const stamp = ++room.stamp;
         for (let at = node; at >= 0; at = tree.parent[at]) { if (tree.fn[at] >= 0) { onPath[tree.fn[at]] = stamp; } }
-        const ends: number[] = [];
-        const shares: number[][] = sides.map(() => []);
-        flows.forEach((flow, side) => {
-            flow.neighbours(f, (g, cost) => {
-                if (onPath[g] === stamp) { return; }
-                if (slot[g] < 0) {
-                    slot[g] = ends.length;
-                    ends.push(g);
-                    shares.forEach((list) => list.push(0));
-                }
-                shares[side][slot[g]] += cost;
-            });
-        });
-        ends.forEach((g) => { slot[g] = -1; });
-        const scale = flows.map((flow, side) => {
-            const own = flow.own(f);
-            const all = shares[side].reduce((sum, cost) => sum + cost, own);
-            tree.own[side][node] = all > 0 ? (tree.cost[side][node] * own) / all : tree.cost[side][node];
-            return all > 0 ? tree.cost[side][node] / all : 0;
-        });
-        const sizes = ends.map((_, at) => {
-            let size = 0;
-            for (const side of sides) { size = Math.max(size, shares[side][at] * scale[side]); }
-            return size;
-        });
-        const leave = (at: number) => {
-            for (const side of sides) { tree.rest[side][node] += shares[side][at] * scale[side]; }
-            tree.restCount[node] += 1;
-        };
-        const order: number[] = [];
-        sizes.forEach((size, at) => { if (size < limits.least) { leave(at); } else { order.push(at); } });
-        order.sort((a, b) => sizes[b] - sizes[a]);
-        for (const at of order) {
+        const handed = one ? handOne(flows[0], tree, node, onPath, limits.least) : handAll(flows, tree, node, room);
+        const { ends, costs, left, leftCount } = handed;
+        for (const side of sides) { tree.rest[side][node] = left[side]; }
+        tree.restCount[node] = leftCount;
+        for (let at = 0; at < ends.length; at++) {
+            const cost = costs[at];
             const beside = onWay[node] && tree.depth[node] < along.length && ends[at] !== along[tree.depth[node]];
-            if (beside || tree.count >= limits.budget) {
-                leave(at);
+            if (beside || tree.count >= limits.budget || !cost.some((own) => own >= limits.least)) {
+                for (const side of sides) { tree.rest[side][node] += cost[side]; }
+                tree.restCount[node] += 1;
                 continue;
             }
-            const cost = sides.map((side) => shares[side][at] * scale[side]);
-            const child = add(ends[at], node, cost, whole[node] && scale.every((by) => near(by, 1) || by === 0));
+            const child = add(ends[at], node, cost, whole[node] && handed.scale.every((by) => near(by, 1) || by === 0));
             onWay.push(onWay[node] && ends[at] === along[tree.depth[node]]);
             tree.children[node].push(child);
             push(heap, child, weight);
@@ -278,37 +288,112 @@ export function expand(flows: Flow[], root: number, functions: number, limits: L
     return keepRest(tree);
 }
 
+/** What a node hands on: ends, the most expensive first, with what each costs on each side, and the sum of what is left out already. */
+interface Handed {
+    ends: number[];
+    costs: number[][];
+    left: number[];
+    leftCount: number;
+    /** What an arc's cost is multiplied by to be that at the node. */
+    scale: number[];
+}
+
+/**
+ * Of one side. Most neighbours of most nodes are too small to be nodes, and all paths through a function have the same ones: so they are in the
+ * order of their costs, and those that are too small are left out by a subtraction.
+ */
+function handOne(flow: Flow, tree: Tree, node: number, onPath: Int32Array, least: number): Handed {
+    const { to, cost } = flow.ranked(tree.fn[node]);
+    const stamp = seen.stamp;
+    const own = flow.own(tree.fn[node]);
+    let sum = 0;
+    let count = 0;
+    for (let at = 0; at < to.length; at++) {
+        if (onPath[to[at]] === stamp) { continue; }
+        sum += cost[at];
+        count += 1;
+    }
+    const all = sum + own;
+    const whole = tree.cost[0][node];
+    const scale = all > 0 ? whole / all : 0;
+    tree.own[0][node] = all > 0 ? (whole * own) / all : whole;
+    const handed: Handed = { ends: [], costs: [], left: [0], leftCount: 0, scale: [scale] };
+    for (let at = 0; at < to.length && cost[at] * scale >= least; at++) {
+        if (onPath[to[at]] === stamp) { continue; }
+        handed.ends.push(to[at]);
+        handed.costs.push([cost[at] * scale]);
+        sum -= cost[at];
+    }
+    handed.leftCount = count - handed.ends.length;
+    if (handed.leftCount > 0) { handed.left[0] = Math.max(0, sum * scale); }
+    return handed;
+}
+
+/** Of several sides, whose neighbours become one list. */
+function handAll(flows: Flow[], tree: Tree, node: number, { stamp, onPath, met, slot }: typeof seen): Handed {
+    const f = tree.fn[node];
+    const ends: number[] = [];
+    const shares: number[][] = flows.map(() => []);
+    flows.forEach((flow, side) => {
+        const { to, cost } = flow.ranked(f);
+        for (let at = 0; at < to.length; at++) {
+            const g = to[at];
+            if (onPath[g] === stamp) { continue; }
+            if (met[g] !== stamp) {
+                met[g] = stamp;
+                slot[g] = ends.length;
+                ends.push(g);
+                for (const list of shares) { list.push(0); }
+            }
+            shares[side][slot[g]] += cost[at];
+        }
+    });
+    const scale = flows.map((flow, side) => {
+        const own = flow.own(f);
+        const all = shares[side].reduce((sum, cost) => sum + cost, own);
+        tree.own[side][node] = all > 0 ? (tree.cost[side][node] * own) / all : tree.cost[side][node];
+        return all > 0 ? tree.cost[side][node] / all : 0;
+    });
+    const costs = ends.map((_, at) => scale.map((by, side) => shares[side][at] * by));
+    const sizes = costs.map((cost) => Math.max(...cost));
+    const order = ends.map((_, at) => at).sort((a, b) => sizes[b] - sizes[a]);
+    return { ends: order.map((at) => ends[at]), costs: order.map((at) => costs[at]), left: flows.map(() => 0), leftCount: 0, scale };
+}
+
 /** Whether two sums are the same but for rounding. */
 function near(a: number, b: number): boolean {
     return Math.abs(a - b) <= 1e-9 * Math.max(Math.abs(a), Math.abs(b));
 }
 
 export function push(heap: number[], node: number, weight: (node: number) => number) {
+    const own = weight(node);
     let at = heap.length;
     heap.push(node);
     while (at > 0) {
         const above = (at - 1) >> 1;
-        if (weight(heap[above]) >= weight(heap[at])) { break; }
-        [heap[above], heap[at]] = [heap[at], heap[above]];
+        if (weight(heap[above]) >= own) { break; }
+        heap[at] = heap[above];
         at = above;
     }
+    heap[at] = node;
 }
 
 export function pop(heap: number[], weight: (node: number) => number): number {
     const top = heap[0];
     const last = heap.pop() as number;
     if (heap.length === 0) { return top; }
-    heap[0] = last;
+    const own = weight(last);
     let at = 0;
     for (;;) {
-        let best = at;
-        for (const below of [2 * at + 1, 2 * at + 2]) {
-            if (below < heap.length && weight(heap[below]) > weight(heap[best])) { best = below; }
-        }
-        if (best === at) { return top; }
-        [heap[best], heap[at]] = [heap[at], heap[best]];
-        at = best;
+        let below = 2 * at + 1;
+        if (below >= heap.length) { break; }
+        if (below + 1 < heap.length && weight(heap[below + 1]) > weight(heap[below])) { below += 1; }
+        if (weight(heap[below]) <= own) { break; }
+        heap[at] = heap[below];
+        at = below;
     }
+    heap[at] = last;
+    return top;
 }
 
 /** Functions from below the root down to a node. */

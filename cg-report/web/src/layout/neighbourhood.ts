@@ -43,6 +43,16 @@ export interface Neighbourhood {
     limit: number;
 }
 
+/** A tree, and what its functions cost. */
+interface Sums {
+    tree: Tree;
+    upwards: boolean;
+    cost: Map<number, number[]>;
+    self: Map<number, number[]>;
+    exact: Map<number, boolean>;
+    complete: boolean;
+}
+
 /** Call paths from the active function, down to callees or up to callers. */
 export type Paths = (limits: Bounds) => Tree;
 
@@ -55,6 +65,7 @@ export function neighbourhood(wholes: number[], down: Paths, up: Paths | undefin
     const least = (whole * Math.min(limits.node, limits.arc)) / 40;
     const below = put(down({ budget: 4000, least, depth: limits.callees }));
     const above = up && limits.callers > 0 ? put(up({ budget: 1000, least, depth: limits.callers })) : undefined;
+    const sums = [summed(below, false), ...(above ? [summed(above, true)] : [])];
     let limit = limits.node;
     for (;;) {
         const result = collect(limit);
@@ -66,32 +77,41 @@ export function neighbourhood(wholes: number[], down: Paths, up: Paths | undefin
         return { ...tree, fn: tree.fn.map(as) };
     }
 
+    /** What all places of each function cost together, whatever is shown of them. */
+    function summed(tree: Tree, upwards: boolean): Sums {
+        const cost = new Map<number, number[]>();
+        const self = new Map<number, number[]>();
+        const exact = new Map<number, boolean>();
+        // What is not expanded may be more of what is shown elsewhere.
+        const levels = upwards ? limits.callers : limits.callees;
+        const complete = tree.calls === undefined
+            || tree.restCount.every((count, node) => (count === 0 && tree.expanded[node]) || tree.depth[node] >= levels);
+        const inner = innerOf(tree);
+        for (let node = 0; node < tree.count; node++) {
+            const f = tree.fn[node];
+            let [all, own] = [cost.get(f), self.get(f)];
+            if (!all || !own) {
+                cost.set(f, (all = sides.map(() => 0)));
+                self.set(f, (own = sides.map(() => 0)));
+            }
+            for (const side of sides) {
+                if (!inner[node]) { all[side] += tree.cost[side][node]; }
+                own[side] += tree.own[side][node];
+            }
+            // What several functions are shown as has what its outermost ones have.
+            if (!inner[node] || f >= TOP) { exact.set(f, (exact.get(f) ?? true) && tree.exact[node] && (complete || node === 0)); }
+        }
+        return { tree, upwards, cost, self, exact, complete };
+    }
+
     function collect(limit: number): Neighbourhood {
         const nodes = new Map<number, Node>();
         const arcs = new Map<string, Arc>();
-        const take = (tree: Tree, upwards: boolean) => {
-            const sums = new Map<number, number[]>();
-            const selfs = new Map<number, number[]>();
-            const exact = new Map<number, boolean>();
-            // What is not expanded may be more of what is shown elsewhere.
-            const levels = upwards ? limits.callers : limits.callees;
-            const complete = tree.calls === undefined
-                || tree.restCount.every((count, node) => (count === 0 && tree.expanded[node]) || tree.depth[node] >= levels);
-            for (let node = 0; node < tree.count; node++) {
-                const f = tree.fn[node];
-                const sum = sums.get(f) ?? sides.map(() => 0);
-                const self = selfs.get(f) ?? sides.map(() => 0);
-                const inner = within(tree, node);
-                sides.forEach((side) => {
-                    if (!inner) { sum[side] += tree.cost[side][node]; }
-                    self[side] += tree.own[side][node];
-                });
-                sums.set(f, sum);
-                selfs.set(f, self);
-                // What several functions are shown as has what its outermost ones have.
-                if (!inner || f >= TOP) { exact.set(f, (exact.get(f) ?? true) && tree.exact[node] && (complete || node === 0)); }
-            }
-            const kept = (f: number) => f === root || Math.max(...(sums.get(f) ?? [0])) >= limit * whole;
+        const belowHas = new Set(below.fn);
+        const take = ({ tree, upwards, cost: sums, self: selfs, exact, complete }: Sums) => {
+            const large = new Set([root]);
+            for (const [f, cost] of sums) { if (cost.some((own) => own >= limit * whole)) { large.add(f); } }
+            const kept = (f: number) => large.has(f);
             for (let node = 0; node < tree.count; node++) {
                 const f = tree.fn[node];
                 if (!kept(f)) { continue; }
@@ -107,7 +127,7 @@ export function neighbourhood(wholes: number[], down: Paths, up: Paths | undefin
                 const key = `${from} ${to}`;
                 const arc = arcs.get(key) ?? { from, to, cost: sides.map(() => 0), exact: true, back: false };
                 // What both trees know of an arc is the same.
-                if (arcs.has(key) && upwards && below.fn.includes(from) && !arc.back && from !== root) { continue; }
+                if (arcs.has(key) && upwards && belowHas.has(from) && !arc.back && from !== root) { continue; }
                 sides.forEach((side) => { arc.cost[side] += tree.cost[side][node]; });
                 arc.exact &&= tree.exact[node] && complete;
                 arcs.set(key, arc);
@@ -133,8 +153,7 @@ export function neighbourhood(wholes: number[], down: Paths, up: Paths | undefin
                 }
             }
         };
-        take(below, false);
-        if (above) { take(above, true); }
+        sums.forEach(take);
         const shown = [...arcs.values()].filter((arc) => Math.max(...arc.cost) >= limits.arc * whole);
         for (const f of nodes.keys()) {
             for (const end of f < 0 ? [] : back(f)) {
@@ -146,8 +165,25 @@ export function neighbourhood(wholes: number[], down: Paths, up: Paths | undefin
     }
 }
 
-/** Whether a node is part of another one of its function. */
-function within(tree: Tree, node: number): boolean {
-    for (let at = tree.parent[node]; at >= 0; at = tree.parent[at]) { if (tree.fn[at] === tree.fn[node]) { return true; } }
-    return false;
+/** For each node whether it is part of another one of its function. */
+function innerOf(tree: Tree): Uint8Array {
+    const inner = new Uint8Array(tree.count);
+    const on = new Map<number, number>();
+    // Down into a node, and with its complement out of it again.
+    const waiting = tree.count > 0 ? [0] : [];
+    while (waiting.length > 0) {
+        const at = waiting.pop() as number;
+        if (at < 0) {
+            const f = tree.fn[~at];
+            on.set(f, (on.get(f) as number) - 1);
+            continue;
+        }
+        const f = tree.fn[at];
+        const above = on.get(f) ?? 0;
+        inner[at] = above > 0 ? 1 : 0;
+        on.set(f, above + 1);
+        waiting.push(~at);
+        for (const child of tree.children[at]) { waiting.push(child); }
+    }
+    return inner;
 }

@@ -24,10 +24,31 @@ function hash(text: string): number {
 }
 
 const known = new Map<string, string>();
+/** Colours of functions: names are long, and pictures ask for thousands at once. */
+const palettes = new Map<string, (string | undefined)[]>();
+let painted: readonly string[] | undefined;
 
 export function colourOf(f: number, by: Colouring): string {
+    return coloursBy(by)(f);
+}
+
+/** What gives the colour of a function, as long as neither report nor theme change: for those who paint thousands. */
+export function coloursBy(by: Colouring): (f: number) => string {
+    const { names } = model();
+    const none = isDark.value ? "#30353c" : "#e3e5e8";
+    // Another report has other functions.
+    if (names !== painted) {
+        painted = names;
+        palettes.clear();
+    }
+    const kind = `${isDark.value ? "d" : "l"}${by}`;
+    const palette = palettes.get(kind) ?? new Array<string | undefined>(names.length);
+    palettes.set(kind, palette);
+    return (f) => (f < 0 ? none : (palette[f] ??= mixed(f, by)));
+}
+
+function mixed(f: number, by: Colouring): string {
     const report = model();
-    if (f < 0) { return isDark.value ? "#30353c" : "#e3e5e8"; }
     const text = by === "object" ? report.object(f) : by === "file" ? report.file(f) : `${report.object(f)}\0${report.namespace(f) || report.file(f)}`;
     // Functions of one class have one hue, and differ a little.
     const shade = by === "space" ? hash(report.names[f]) % 5 : 0;

@@ -103,6 +103,16 @@ export function Table(properties: Properties) {
         }
     }
 
+    // What a cell says in full is found when somebody points to it: of most nobody ever asks. Cells have other rows later, so it is found
+    // again whenever the pointer moves.
+    function tell(event: MouseEvent) {
+        const cell = (event.target as HTMLElement).closest<HTMLElement>("[role=gridcell]");
+        const line = cell?.closest<HTMLElement>("[role=row]");
+        if (!cell || !line) { return; }
+        const full = columns[[...line.children].indexOf(cell)]?.full?.(rows[Number(line.ariaRowIndex) - 2]);
+        if (full === undefined) { cell.removeAttribute("title"); } else if (cell.title !== full) { cell.title = full; }
+    }
+
     // Rows that come into sight take the places of those that went out of it. After a leap all of them stay where they are in the
     // document, with other texts: making elements takes longer than changing them.
     const slots = Math.ceil(room / HEIGHT) + 10;
@@ -134,8 +144,8 @@ export function Table(properties: Properties) {
                     })}
                 </div>
                 {rows.length === 0 && <p class="nothing">{properties.empty ?? "Nothing is here."}</p>}
-                <div class="space" style={{ height: `${tall}px`, minWidth: `${wide}px` }}>
-                    {shown.map((at) => {
+                <div class="space" style={{ height: `${tall}px`, minWidth: `${wide}px` }} onMouseOver={tell} onMouseMove={tell}>
+                    <div style={{ transform: `translateY(${Math.round(first * HEIGHT - offset + top)}px)` }}>{shown.map((at) => {
                         const row = rows[at];
                         const level = tree?.(row);
                         const chosen = row === selected;
@@ -143,8 +153,6 @@ export function Table(properties: Properties) {
                             <div key={slot(at)} id={`${idOf(label)}-${row}`} role="row" aria-rowindex={at + 2}
                                 aria-selected={chosen} aria-level={level && level.level + 1} aria-expanded={level?.open}
                                 class={`row${chosen ? " chosen" : ""}${properties.faint?.(row) ? " faint" : ""}`}
-                                style={{ gridTemplateColumns: template,
-                                    transform: `translateY(${Math.round(at * HEIGHT - offset + top)}px)` }}
                                 onClick={() => properties.onSelect?.(row)}
                                 onDblClick={() => properties.onActivate?.(row)}
                                 onContextMenu={(event) => {
@@ -153,9 +161,9 @@ export function Table(properties: Properties) {
                                     properties.onSelect?.(row);
                                     properties.onMenu(row, event.clientX, event.clientY);
                                 }}>
-                                {columns.map(({ id, text, cell, bar, full }, column) => (
-                                    <div key={id} role="gridcell" class={text ? "text" : "number"} title={full?.(row)}>
-                                        {bar && <span class="bar" style={{ width: `${bounded(bar(row))}%` }} />}
+                                {columns.map(({ id, text, cell, bar, width, least }, column) => (
+                                    <div key={id} role="gridcell" class={bar ? "number barred" : text ? "text" : "number"}
+                                        style={`${width ? `flex:0 0 ${width}px` : `flex:1 1 0;min-width:${least ?? 120}px`}${bar ? `;background-size:${bounded(bar(row))}% 16px` : ""}`}>
                                         {column === 0 && level && (
                                             <span class="indent" style={{ width: `${level.level * 14 + 16}px` }}
                                                 onClick={(event) => {
@@ -165,12 +173,12 @@ export function Table(properties: Properties) {
                                                 {level.open === undefined ? "" : level.open ? "\u25be" : "\u25b8"}
                                             </span>
                                         )}
-                                        <span class="value">{cell(row)}</span>
+                                        {cell(row)}
                                     </div>
                                 ))}
                             </div>
                         );
-                    })}
+                    })}</div>
                 </div>
             </div>
             {(footer || rows.length > 0) && (

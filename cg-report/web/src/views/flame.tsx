@@ -7,8 +7,8 @@ import { nodeAt, pathTo, TOP, type Tree } from "../layout/expand.ts";
 import { costs, isRatio, parts } from "../state/events.ts";
 import { keyOf, treeOf, ways, wholes } from "../state/paths.ts";
 import { active, activate, baseTotal, comparison, event, found, isDiff, model, numbering, path, second, select, selected, shareOf, short, total, shownTotal, WHOLE } from "../state/store.ts";
-import { FONT, fits, fitted, hatch, prepare, useSize } from "../ui/canvas.ts";
-import { colouring, colourOf, deltaColour, heatColour, isDark, styleColour, type Colouring } from "../ui/colours.ts";
+import { FONT, fits, fitted, hatch, LEAST, prepare, useSize } from "../ui/canvas.ts";
+import { colouring, coloursBy, deltaColour, heatColour, isDark, styleColour, type Colouring } from "../ui/colours.ts";
 import { exporters, save, savePng } from "../ui/exports.ts";
 import { openMenu } from "../ui/menu.tsx";
 import { Empty, Estimated, Loading, Segments } from "../ui/parts.tsx";
@@ -107,7 +107,10 @@ function Chart({ tree, root, flip, label, onZoom, offset }: { tree: Tree; root: 
         const faint = styleColour("--muted");
         const border = styleColour("--panel");
         const accent = styleColour("--accent");
+        const strong = styleColour("--line-strong");
         const mask = found.value;
+        const plain = coloursBy(colouring.value);
+        const [shorten, of] = [short.value, which === 1 ? baseTotal.value : shownTotal.value];
         paint.font = FONT;
         paint.textBaseline = "middle";
         for (const cell of cells) {
@@ -118,7 +121,7 @@ function Chart({ tree, root, flip, label, onZoom, offset }: { tree: Tree; root: 
             const f = tree.fn[cell.node];
             const [left, right] = [Math.max(0, x), Math.min(across, x + size)];
             if (cell.more || cell.gone) {
-                const line = right - left < 8 ? styleColour("--line-strong") : faint;
+                const line = right - left < 8 ? strong : faint;
                 hatch(paint, left, y, right - left - 1, ROW - 1, line);
                 paint.strokeStyle = line;
                 paint.strokeRect(left + 0.5, y + 0.5, Math.max(0, right - left - 2), ROW - 2);
@@ -141,13 +144,15 @@ function Chart({ tree, root, flip, label, onZoom, offset }: { tree: Tree; root: 
                 paint.fillStyle = accent;
                 paint.fillRect(left, y, right - left - 1, 2);
             }
-            const name = f < 0 ? "whole program" : model().name(f, short.value);
-            const share = tree.cost[which][cell.node] / wholeOf(tree, cell.node, which === 1 ? baseTotal.value : shownTotal.value, which);
-            const text = `${name}  ${tree.exact[cell.node] ? "" : "\u2248\u2009"}${percent(share, 1)} %`;
-            paint.fillStyle = ink;
             const room = right - left - 9;
-            const fit = fitted(paint, fits(paint, text, room) ? text : name, room);
-            if (fit) { paint.fillText(fit, left + 4, y + ROW / 2); }
+            if (room >= LEAST) {
+                const name = f < 0 ? "whole program" : model().name(f, shorten);
+                const share = tree.cost[which][cell.node] / wholeOf(tree, cell.node, of, which);
+                const text = `${name}  ${tree.exact[cell.node] ? "" : "\u2248\u2009"}${percent(share, 1)} %`;
+                paint.fillStyle = ink;
+                const fit = fitted(paint, fits(paint, text, room) ? text : name, room);
+                if (fit) { paint.fillText(fit, left + 4, y + ROW / 2); }
+            }
             paint.globalAlpha = 1;
             if (cell.node === current || (f >= 0 && f === selected.value)) {
                 paint.strokeStyle = accent;
@@ -162,7 +167,7 @@ function Chart({ tree, root, flip, label, onZoom, offset }: { tree: Tree; root: 
             if (colouring.value === "ratio" && ratioOf?.[0] && ratioOf[1]) {
                 return f >= 0 && ratioOf[1][f] > 0 ? heatColour(ratioOf[0][f] / ratioOf[1][f] / most) : heatColour(0);
             }
-            return colourOf(f, colouring.value);
+            return plain(f);
         }
     }, [cells, across, height, top, range, current, selected.value, found.value, isDark.value, colouring.value, short.value, event.value, flip, numbering.value, ratioOf?.[0]]);
 

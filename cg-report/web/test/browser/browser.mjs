@@ -64,7 +64,7 @@ export function rows(page, label) {
     return page.evaluate((label) => {
         const table = document.querySelector(`[aria-label="${label}"][role=grid], [aria-label="${label}"][role=treegrid]`);
         const sorted = [...table.querySelectorAll("[role=row]")].sort((a, b) => a.ariaRowIndex - b.ariaRowIndex);
-        return sorted.slice(1).map((row) => [...row.children].map((cell) => cell.querySelector(".value")?.textContent ?? ""));
+        return sorted.slice(1).map((row) => [...row.children].map((cell) => [...cell.childNodes].filter(({ className }) => className !== "indent").map((node) => node.textContent).join("")));
     }, label);
 }
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
-import { launch, open, rows, settled, shutOut, VIEWS } from "./browser.mjs";
+import { launch, open, report, rows, settled, shutOut, VIEWS } from "./browser.mjs";
 
 let context;
 before(async () => { context = await launch(); });
@@ -111,7 +111,7 @@ test("a ratio stands beside costs: its sums are added up by themselves and divid
     // 100 Dr of 1000 Ir as a whole.
     assert.match((await page.locator(".totals tbody tr").last().innerText()).replace(/\s+/g, " "), /Rate 100 1000 Dr \/ Ir/);
     // Those of the file: 10 of 100 in main, 2 of 20 in leaf.
-    const cells = await page.evaluate(() => Object.fromEntries([...document.querySelectorAll(".navigator .row")].map((row) => [row.querySelector(".name").textContent, [...row.children].map((cell) => cell.querySelector(".value")?.textContent)])));
+    const cells = await page.evaluate(() => Object.fromEntries([...document.querySelectorAll(".navigator .row")].map((row) => [row.querySelector(".name").textContent, [...row.children].map((cell) => cell.textContent)])));
     assert.ok(cells.main.includes("100") && cells.leaf.includes("100"), JSON.stringify(cells));
     assert.deepEqual(await page.locator(".top select").nth(0).locator("option").allInnerTexts(), ["Ir", "Dr"], "it sizes nothing");
     await page.getByTitle("Formulas of events").click();
@@ -290,5 +290,78 @@ test("hundreds of random acts do no harm", async () => {
     assert.equal(await page.locator("text=This view failed").count(), 0);
     // Saving a file and leaving by "back" are not faults.
     assert.deepEqual(page.faults.filter((fault) => !fault.includes("download")), []);
+    await page.close();
+});
+
+test("a cell says in full what it is of, where it is pointed at, also when it has another row", async () => {
+    const page = await open(context, "cc1", "#v=1");
+    await settled(page);
+    const scroll = page.locator(".navigator .scroll");
+    const cell = page.locator(".navigator .row").nth(6).locator("[role=gridcell]").first();
+    assert.equal(await cell.getAttribute("title"), null, "nobody has asked");
+    const told = async () => {
+        await cell.hover({ position: { x: 20, y: 10 } });
+        await cell.hover({ position: { x: 24, y: 10 } });
+        const [text, full] = [await cell.textContent(), await cell.getAttribute("title")];
+        const [, count, share] = /^([\d,]+) Ir, (<?[\d.]+) % of the program$/.exec(full);
+        assert.equal(share, text);
+        return count;
+    };
+    const first = await told();
+    await scroll.evaluate((element) => { element.scrollTop = 40 * 24 * 10; });
+    await settled(page);
+    assert.notEqual(await told(), first);
+    // The cell that is pointed at is the same element, after a leap.
+    assert.deepEqual(page.faults, []);
+    await page.close();
+});
+
+test("rows of a table lie one below the other, wherever it is scrolled to", async () => {
+    const page = await open(context, "cc1", "#v=1");
+    await settled(page);
+    for (const top of [0, 10, 24, 251, 5000, 5012, 1_000_000, 3]) {
+        await page.locator(".navigator .scroll").evaluate((element, top) => { element.scrollTop = top; }, top);
+        await settled(page);
+        const found = await page.evaluate(() => {
+            const box = document.querySelector(".navigator .scroll");
+            const { top } = box.getBoundingClientRect();
+            const rows = [...document.querySelectorAll(".navigator .row")];
+            return { scrolled: box.scrollTop, room: box.clientHeight, all: Number(box.ariaRowCount) - 1, rows: rows.map((row) => [Number(row.ariaRowIndex) - 2, row.getBoundingClientRect().top - top]) };
+        });
+        // The head of the table is above the first row.
+        const head = 28;
+        for (const [at, y] of found.rows) { assert.ok(Math.abs(y - (head + at * 24 - found.scrolled)) <= 1, `row ${at} at ${y}, scrolled to ${found.scrolled}`); }
+        const [first, last] = [Math.floor(found.scrolled / 24), Math.min(found.all - 1, Math.floor((found.scrolled + found.room - head) / 24))];
+        const shown = new Set(found.rows.map(([at]) => at));
+        for (let at = first; at <= last; at++) { assert.ok(shown.has(at), `row ${at} is shown, scrolled to ${found.scrolled}`); }
+    }
+    await page.close();
+});
+
+test("a worker that has answered is asked again", async () => {
+    const page = await context.newPage();
+    await page.addInitScript(() => {
+        window.workers = 0;
+        window.Worker = class extends window.Worker {
+            constructor(...args) {
+                super(...args);
+                window.workers += 1;
+            }
+        };
+    });
+    await page.goto(report("cc1", "#v=1&p=graph,overview"));
+    await page.waitForSelector("html[data-ready]");
+    await settled(page);
+    for (const at of [3, 4, 5]) {
+        await page.locator(".navigator .row").nth(at).dblclick();
+        await settled(page);
+        assert.ok(await page.locator(".graph svg.main .node").count() > 0);
+    }
+    // A search that is ended for its time takes its worker with it; the next question gets another one.
+    await page.locator("#search").fill("/^(([a-z_0-9:])+.)+[A-Z]([a-z])+$/");
+    await page.waitForTimeout(1500);
+    await page.locator("#search").fill("/toplev::main/");
+    await page.waitForFunction(() => /^[1-9]\d* of/.test(document.querySelector(".navigator .foot span").textContent) && document.querySelectorAll(".navigator .row").length < 10);
+    assert.ok(await page.evaluate(() => window.workers) <= 3);
     await page.close();
 });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { causesOf } from "../../src/layout/causes.ts";
-import { expand, type Flow } from "../../src/layout/expand.ts";
+import { expand, rankPairs, type Flow } from "../../src/layout/expand.ts";
 
 let state = 11;
 function random(below: number): number {
@@ -13,7 +13,7 @@ function random(below: number): number {
 type Graph = { self: number[]; arcs: Map<number, [number, number]>[]; incl: number[] };
 
 function flowOf({ self, arcs, incl }: Graph): Flow {
-    return { neighbours: (f, each) => arcs[f].forEach(([cost], g) => { if (cost > 0) { each(g, cost); } }), own: (f) => self[f], whole: (f) => incl[f], given: (f) => incl[f] };
+    return { ranked: (f) => rankPairs([...arcs[f]].map(([g, [cost]]) => [g, cost])), own: (f) => self[f], whole: (f) => incl[f], given: (f) => incl[f] };
 }
 
 /** A tree-like program: who calls whom how often, and what each costs itself. */

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { below, chainsOf, expandChains, inclusiveOf, shapeOf, wholeOfChains, type Chains } from "../../src/layout/chains.ts";
 import { causesOf } from "../../src/layout/causes.ts";
-import { expand, nodeAt, pathTo, TOP, type Flow, type Tree } from "../../src/layout/expand.ts";
+import { expand, nodeAt, pathTo, TOP, rankPairs, type Flow, type Tree } from "../../src/layout/expand.ts";
 import { reachedByChains, reachedByPaths } from "../../src/layout/reach.ts";
 
 let state = 5;
@@ -184,7 +184,7 @@ test("without chains distances are those of the call graph, and costs those of p
     const arcs: Record<number, [number, number][]> = { 0: [[1, 30], [2, 60]], 1: [[3, 10]], 2: [[1, 20]], 3: [] };
     const incl = [100, 50, 60, 10];
     const own = [10, 40, 40, 10];
-    const flow: Flow = { neighbours: (f, each) => arcs[f].forEach(([g, cost]) => each(g, cost)), own: (f) => own[f], whole: (f) => incl[f], given: (f) => incl[f] };
+    const flow: Flow = { ranked: (f) => rankPairs(arcs[f]), own: (f) => own[f], whole: (f) => incl[f], given: (f) => incl[f] };
     const tree = expand([flow], 0, 4, { budget: 1000, least: 0 });
     const found = reachedByPaths(tree, 4, (f, each) => arcs[f].forEach(([g]) => each(g)));
     assert.deepEqual(found.map(({ f, nearest, farthest }) => [f, nearest, farthest]).sort(), [[1, 1, 2], [2, 1, 1], [3, 2, 3]]);

@@ -1,7 +1,7 @@
 // The laws of estimated paths, on graphs made at random, beside the slow, obvious way to compute them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { expand, nodeAt, pathTo, type Flow } from "../../src/layout/expand.ts";
+import { expand, nodeAt, pathTo, rankPairs, type Flow, type Ranked } from "../../src/layout/expand.ts";
 
 let state = 1;
 function random(below: number): number {
@@ -36,7 +36,7 @@ function graph(functions: number, cyclic: boolean) {
         incl[0] += self[0];
     }
     const flow: Flow = {
-        neighbours: (f, each) => arcs.get(f)?.forEach((cost, g) => { if (cost > 0) { each(g, cost); } }),
+        ranked: (f) => rankPairs([...(arcs.get(f) ?? [])]),
         own: (f) => self[f],
         whole: (f) => incl[f],
         given: (f) => incl[f],
@@ -91,7 +91,7 @@ test("what is called exact is exact: another split of the same graph gives the s
     const arcs: Record<number, [number, number][]> = { 0: [[1, 30], [2, 60]], 1: [[3, 10]], 2: [[3, 40]], 3: [[4, 15]] };
     const self = [10, 20, 20, 35, 15];
     const incl = [100, 30, 60, 50, 15];
-    const flow: Flow = { neighbours: (f, each) => (arcs[f] ?? []).forEach(([g, cost]) => each(g, cost)), own: (f) => self[f], whole: (f) => incl[f], given: (f) => incl[f] };
+    const flow: Flow = { ranked: (f) => rankPairs(arcs[f] ?? []), own: (f) => self[f], whole: (f) => incl[f], given: (f) => incl[f] };
     const tree = expand([flow], 0, 5, all);
     const told = Array.from({ length: tree.count }, (_, node) => `${pathTo(tree, node).join(">")}:${Math.round(tree.cost[0][node])}${tree.exact[node] ? "" : "~"}`);
     assert.deepEqual(told.sort(), ["1:30", "1>3:10", "1>3>4:3~", "2:60", "2>3:40", "2>3>4:12~", ":100"].sort());
@@ -99,7 +99,13 @@ test("what is called exact is exact: another split of the same graph gives the s
 
 test("a budget bounds the work, also in a graph where everybody calls everybody", () => {
     const functions = 1500;
-    const flow: Flow = { neighbours: (f, each) => { for (let g = 0; g < functions; g++) { if (g !== f) { each(g, 1 + ((f * 7 + g) % 13)); } } },
+    const known = new Map<number, Ranked>();
+    const ranked = (f: number) => {
+        const all = known.get(f) ?? rankPairs(Array.from({ length: functions }, (_, g): [number, number] => [g, g === f ? 0 : 1 + ((f * 7 + g) % 13)]));
+        known.set(f, all);
+        return all;
+    };
+    const flow: Flow = { ranked,
         own: () => 5, whole: () => 1e6, given: () => 1e6 };
     const before = performance.now();
     const tree = expand([flow], 0, functions, { budget: 4000, least: 10 });
@@ -109,8 +115,22 @@ test("a budget bounds the work, also in a graph where everybody calls everybody"
 
 test("two sides share a tree, and what is gone has no cost on one", () => {
     const one = (arcs: Record<number, [number, number][]>, incl: number[]): Flow => ({
-        neighbours: (f, each) => (arcs[f] ?? []).forEach(([g, cost]) => each(g, cost)), own: () => 1, whole: (f) => incl[f], given: (f) => incl[f] });
+        ranked: (f) => rankPairs(arcs[f] ?? []), own: () => 1, whole: (f) => incl[f], given: (f) => incl[f] });
     const tree = expand([one({ 0: [[1, 9]] }, [10, 9, 0]), one({ 0: [[2, 4]] }, [5, 0, 4])], 0, 3, all);
     const told = tree.children[0].map((child) => [tree.fn[child], tree.cost[0][child], tree.cost[1][child]]);
     assert.deepEqual(told, [[1, 9, 0], [2, 0, 4]]);
+});
+
+test("one side by itself, whose small neighbours are subtracted, has the tree that it has beside itself", () => {
+    for (let round = 0; round < 200; round++) {
+        const functions = 2 + random(14);
+        const { flow } = graph(functions, round % 2 === 0);
+        const limits = { budget: 1 + random(300), least: random(20), depth: round % 3 === 0 ? 4 : 12 };
+        const one = expand([flow], 0, functions, limits);
+        const both = expand([flow, flow], 0, functions, limits);
+        assert.deepEqual([one.fn, one.parent, one.restCount, one.exact], [both.fn, both.parent, both.restCount, both.exact], `round ${round}`);
+        for (let node = 0; node < one.count; node++) {
+            for (const kind of ["cost", "own", "rest"] as const) { assert.ok(close(one[kind][0][node], both[kind][1][node]), `round ${round}, ${kind} of node ${node}`); }
+        }
+    }
 });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { MachineLine } from "../../src/data/machine.ts";
-import { expand, type Flow } from "../../src/layout/expand.ts";
+import { expand, rankPairs, type Flow } from "../../src/layout/expand.ts";
 import { lanes } from "../../src/layout/lanes.ts";
 import { flowOf } from "../../src/layout/flow.ts";
 import { blocksOf, dominators, loopsOf, type Edge, type Instruction } from "../../src/layout/loops.ts";
@@ -104,7 +104,7 @@ test("inlined functions are a partition of their function", () => {
 test("a graph shows what costs enough, and the sum of what it leaves out", () => {
     const arcs: Record<number, [number, number][]> = { 0: [[1, 60], [2, 30], [3, 2], [4, 1]], 1: [[5, 20]], 2: [[5, 10], [0, 5]] };
     const incl = [100, 60, 30, 2, 1, 30];
-    const flow: Flow = { neighbours: (f, each) => (arcs[f] ?? []).forEach(([g, cost]) => each(g, cost)), own: (f) => incl[f] - (arcs[f] ?? []).filter(([g]) => g !== 0).reduce((sum, [, cost]) => sum + cost, 0), whole: (f) => incl[f], given: (f) => incl[f] };
+    const flow: Flow = { ranked: (f) => rankPairs(arcs[f] ?? []), own: (f) => incl[f] - (arcs[f] ?? []).filter(([g]) => g !== 0).reduce((sum, [, cost]) => sum + cost, 0), whole: (f) => incl[f], given: (f) => incl[f] };
     const paths: Paths = (limits) => expand([flow], 0, 6, limits);
     const shown = neighbourhood([flow.whole(0)], paths, undefined, 0, { node: 0.05, arc: 0.01, callers: 2, callees: 40, most: 60 }, (f) => (arcs[f] ?? []).map(([g]) => g));
     assert.deepEqual([...shown.nodes.keys()].sort(), [0, 1, 2, 5]);
