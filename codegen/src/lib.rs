@@ -602,14 +602,14 @@ impl<'a> Emitter<'a> {
             }
             self.bump_end = self.out.code.pos();
         }
-        let base = self.out.code.base;
+        let begin = CacheAddr(self.out.code.base + start as u64);
         let (held, held_from, held_to) = self.tracer.held(start);
         let dead_in = self.batch.registers_of(b).first().map_or(0, |r| r.dead);
         self.trans.add_fragment(Fragment {
             pc: b.pc,
             call_context: self.call_context,
-            cache: CacheAddr(base + start as u64),
-            entry: CacheAddr(base + start as u64),
+            cache: begin,
+            entry: begin,
             called: CacheAddr(called),
             len: (self.out.code.pos() - start) as u32,
             counter: self.counter,
@@ -630,7 +630,7 @@ impl<'a> Emitter<'a> {
         });
         self.end_told_block(b, insns);
         for &(pos, entry) in &self.work.state_map {
-            self.trans.add_state_map_entry(CacheAddr(base + pos as u64), entry);
+            self.trans.add_state_map_entry(CacheAddr(self.out.code.base + pos as u64), entry);
         }
     }
 

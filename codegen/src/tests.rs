@@ -20,7 +20,7 @@ use super::miss_path::Told;
 use super::{Emitter, Work, bridge};
 
 const GUEST: GuestAddr = GuestAddr(0x40_0000);
-const CACHE: u64 = 0x5000_0000;
+const CACHE: CacheAddr = CacheAddr(0x5000_0000);
 const TABLES: u64 = 0x7f00_0000;
 
 fn text(bytes: &[u8], at: u64) -> Vec<(u64, usize, String)> {
@@ -45,7 +45,7 @@ fn shown(kind: StubKind) -> String {
 }
 
 /// The translation of `code`, whose first instruction is at `pc`.
-fn listing(code: &[u8], pc: GuestAddr, cache: u64) -> String {
+fn listing(code: &[u8], pc: GuestAddr, cache: CacheAddr) -> String {
     listing_with(code, pc, cache, &[], |emitter| emitter)
 }
 
@@ -54,7 +54,7 @@ fn listing(code: &[u8], pc: GuestAddr, cache: u64) -> String {
 fn listing_with(
     code: &[u8],
     pc: GuestAddr,
-    cache: u64,
+    cache: CacheAddr,
     executed: &[(u64, u64, u64)],
     with: impl Fn(Emitter<'_>) -> Emitter<'_>,
 ) -> String {
@@ -69,7 +69,7 @@ fn listing_traced(code: &[u8], settings: &TraceSettings, with: impl Fn(Emitter<'
 fn listing_of(
     code: &[u8],
     pc: GuestAddr,
-    cache: u64,
+    cache: CacheAddr,
     executed: &[(u64, u64, u64)],
     settings: &TraceSettings,
     with: impl Fn(Emitter<'_>) -> Emitter<'_>,
@@ -91,7 +91,7 @@ fn listing_of(
         &mut cache_of_code.reader(&memory, &|_, _| false, &|_| GuestAddr(u64::MAX)),
         &Untranslated(GUEST..GUEST.plus(0x1000), settings.stolen_registers()),
     );
-    let e = with(Emitter::new(&batch, &mut trans, CacheAddr(cache), TABLES, &|_| 0, &mut Work::default())).emit();
+    let e = with(Emitter::new(&batch, &mut trans, cache, TABLES, &|_| 0, &mut Work::default())).emit();
     let mut out = String::new();
     for (at, _, line) in text(code, pc.0) {
         let _ = writeln!(out, "guest {:x}: {line}", at - pc.0);
@@ -104,14 +104,14 @@ fn listing_of(
             at += 5;
             continue;
         }
-        if let Some(b) = trans.blocks.iter().find(|b| b.cache == CacheAddr(cache + at as u64)) {
+        if let Some(b) = trans.blocks.iter().find(|b| b.cache == cache.plus(at as u64)) {
             let _ = writeln!(out, "block {:x}, {} instructions, counter {}", b.pc.since(pc), b.n, b.counter);
         }
-        let (_, len, line) = text(&e.code.buf[at..end.min(at + 16)], cache + at as u64).swap_remove(0);
+        let (_, len, line) = text(&e.code.buf[at..end.min(at + 16)], cache.0 + at as u64).swap_remove(0);
         // On a way out that has not been counted yet, or on a way in that has.
         let outside =
-            trans.blocks.iter().all(|b| !(b.cache..b.cache.plus(b.len.into())).contains(&CacheAddr(cache + at as u64)));
-        let there = trans.place(CacheAddr(cache + at as u64)).filter(|_| outside).map_or(String::new(), |p| {
+            trans.blocks.iter().all(|b| !(b.cache..b.cache.plus(b.len.into())).contains(&cache.plus(at as u64)));
+        let there = trans.place(cache.plus(at as u64)).filter(|_| outside).map_or(String::new(), |p| {
             assert!(p.index == 0 && p.bumped);
             format!(" ({} block {})", if p.at_start { "at the start of" } else { "not in" }, p.block.0)
         });
@@ -174,8 +174,8 @@ fn a_loop_that_stores_vectors_is_emitted_more_often() {
 const BRANCH: [u8; 10] = [0x85, 0xc0, 0x75, 0x03, 0x31, 0xc9, 0xc3, 0x31, 0xd2, 0xc3];
 
 /// Its translation after a thousand executions, of which so many went each way.
-fn branch(next: u64, target: u64) -> String {
-    listing_with(&BRANCH, GUEST, CACHE, &[(0, 4, 1000), (4, 7, next), (7, 10, target)], |emitter| emitter)
+fn branch(on: u64, away: u64) -> String {
+    listing_with(&BRANCH, GUEST, CACHE, &[(0, 4, 1000), (4, 7, on), (7, 10, away)], |emitter| emitter)
 }
 
 #[test]
@@ -309,14 +309,14 @@ fn a_call_that_has_been_translated_goes_on_with_its_first_translation() {
     let mut cache_of_code = CodeWindows::holding(GUEST, &code);
     let mut trans = FragmentTable::default();
     // What is found later begins within what is there.
-    let [first, second] = [(GUEST, CACHE), (GUEST.plus(1), CACHE + 0x1000)].map(|(pc, cache)| {
+    let [first, second] = [(GUEST, CACHE), (GUEST.plus(1), CACHE.plus(0x1000))].map(|(pc, cache)| {
         let mut batch = Batch::default();
         let mut reader = cache_of_code.reader(&memory, &|_, _| false, &|_| GuestAddr(u64::MAX));
         batch.discover(pc, true, &mut reader, &Untranslated(GUEST..GUEST.plus(0x1000), StolenRegisters::default()));
-        Emitter::new(&batch, &mut trans, CacheAddr(cache), TABLES, &|_| 0, &mut Work::default()).in_pairs(true).emit()
+        Emitter::new(&batch, &mut trans, cache, TABLES, &|_| 0, &mut Work::default()).in_pairs(true).emit()
     });
     let calls = |lines: &[(u64, usize, String)]| lines.iter().filter(|(_, _, l)| l.starts_with("call ")).count();
-    let (first, second) = (text(&first.code.buf, CACHE), text(&second.code.buf, CACHE + 0x1000));
+    let (first, second) = (text(&first.code.buf, CACHE.0), text(&second.code.buf, CACHE.0 + 0x1000));
     assert_eq!((calls(&first), calls(&second)), (1, 0), "{second:#?}");
     let push = first.iter().find(|(_, _, l)| l == "push $0x400006").expect("the return address");
     assert!(second.iter().any(|(_, _, l)| *l == format!("jmp 0x{:016X}", push.0)), "{first:#?} {second:#?}");
@@ -329,13 +329,13 @@ fn a_call_of_a_block_that_is_far_away_and_was_never_called_stops() {
     let memory = Memory::open(Tid::main_of(Pid::own())).expect("/proc is there");
     let mut cache_of_code = CodeWindows::holding(GUEST, &code);
     let mut trans = FragmentTable::default();
-    let [_, caller] = [(GUEST.plus(6), CACHE + (4 << 30), false), (GUEST, CACHE, true)].map(|(pc, cache, pairs)| {
+    let [_, caller] = [(GUEST.plus(6), CACHE.plus(4 << 30), false), (GUEST, CACHE, true)].map(|(pc, cache, pairs)| {
         let mut batch = Batch::default();
         let mut reader = cache_of_code.reader(&memory, &|_, _| false, &|_| GuestAddr(u64::MAX));
         batch.discover(pc, true, &mut reader, &Untranslated(GUEST..GUEST.plus(0x1000), StolenRegisters::default()));
-        Emitter::new(&batch, &mut trans, CacheAddr(cache), TABLES, &|_| 0, &mut Work::default()).in_pairs(pairs).emit()
+        Emitter::new(&batch, &mut trans, cache, TABLES, &|_| 0, &mut Work::default()).in_pairs(pairs).emit()
     });
-    let lines = text(&caller.code.buf, CACHE);
+    let lines = text(&caller.code.buf, CACHE.0);
     let call = lines.iter().find(|(_, _, l)| l.starts_with("call ")).expect("the call");
     // What takes back what has been pushed, and a stop for the callee.
     let to = u64::from_str_radix(call.2.trim_start_matches("call 0x"), 16).expect("an address");
@@ -355,9 +355,7 @@ fn behind_a_system_call_the_line_is_checked_again() {
         let fetches = Some(FirstLevel { line: 64, sets: 64, ways: 8, widest: 64 });
         let settings = TraceSettings { fetches, ..TraceSettings::default() };
         let mut trans = FragmentTable::default();
-        Emitter::new(&batch, &mut trans, CacheAddr(CACHE), TABLES, &|_| 0, &mut Work::default())
-            .traced(settings, true)
-            .emit();
+        Emitter::new(&batch, &mut trans, CACHE, TABLES, &|_| 0, &mut Work::default()).traced(settings, true).emit();
         // What has no check in front is entered elsewhere.
         let behind = trans.blocks.iter().find(|b| b.pc == GUEST.plus(2)).expect("the block behind the first one");
         behind.entry == behind.cache
@@ -402,11 +400,11 @@ fn a_far_operand_goes_through_a_register() {
 
 /// A bridge, and where its ways out lead.
 fn check_bridge(name: &str, b: &bridge::Bridge) {
-    let mut c = grind_asm::Asm { buf: Vec::new(), base: CACHE };
+    let mut c = grind_asm::Asm { buf: Vec::new(), base: CACHE.0 };
     let built = bridge::emit(&mut c, b);
     let mut out = String::new();
-    for (at, len, line) in text(&c.buf, CACHE) {
-        let (from, to) = ((at - CACHE) as usize, (at - CACHE) as usize + len);
+    for (at, len, line) in text(&c.buf, CACHE.0) {
+        let (from, to) = ((at - CACHE.0) as usize, (at - CACHE.0) as usize + len);
         if built.returns.is_some_and(|(pos, _)| pos == from) {
             out.push_str("returns:\n");
         }
@@ -440,7 +438,7 @@ const CALL: bridge::Bridge = bridge::Bridge {
     through: false,
     told: false,
     off: false,
-    unmatched_return: CACHE + 40,
+    unmatched_return: CACHE.0 + 40,
     stolen_registers: grind_layout::registers::StolenRegisters::Total,
 };
 
@@ -498,11 +496,11 @@ fn frames_are_told_by_a_routine_that_changes_nothing() {
 }
 
 fn check_routine(name: &str, emit: impl Fn(&mut grind_asm::Asm)) {
-    let mut c = grind_asm::Asm { buf: Vec::new(), base: CACHE };
+    let mut c = grind_asm::Asm { buf: Vec::new(), base: CACHE.0 };
     emit(&mut c);
     let mut out = String::new();
-    for (at, _, line) in text(&c.buf, CACHE) {
-        let _ = writeln!(out, "{:4x}: {line}", at - CACHE);
+    for (at, _, line) in text(&c.buf, CACHE.0) {
+        let _ = writeln!(out, "{:4x}: {line}", at - CACHE.0);
     }
     check_text(name, &out);
 }

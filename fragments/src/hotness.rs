@@ -88,7 +88,7 @@ mod tests {
     const AT: GuestAddr = GuestAddr(0x40_0000);
 
     /// Of a branch over five bytes that has been executed a thousand times.
-    fn bias(next: u64, target: u64) -> Option<Bias> {
+    fn bias(on: u64, away: u64) -> Option<Bias> {
         let memory = Memory::open(Tid::main_of(Pid::own())).expect("/proc is there");
         // jnz 1f; nop; ...; 1: ret
         let mut cache = CodeWindows::holding(AT, &[0x75, 5, 0x90, 0x90, 0x90, 0x90, 0xc3, 0xc3]);
@@ -102,8 +102,8 @@ mod tests {
         hotness.note(AT, AT.plus(2), 10);
         assert_eq!(hotness.bias(&branch), None, "too few");
         hotness.note(AT, AT.plus(2), 990);
-        hotness.note(AT.plus(2), AT.plus(7), next);
-        hotness.note(AT.plus(7), AT.plus(8), target);
+        hotness.note(AT.plus(2), AT.plus(7), on);
+        hotness.note(AT.plus(7), AT.plus(8), away);
         hotness.bias(&branch)
     }
 

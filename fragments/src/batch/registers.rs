@@ -303,7 +303,7 @@ mod tests {
             let mut code = Vec::new();
             for k in 0..n {
                 let registers = 0xc0 | random(4) << 3 | random(4);
-                let to = |target: u64| (2 * target).wrapping_sub(2 * k + 2) as u8;
+                let to = |n: u64| (2 * n).wrapping_sub(2 * k + 2) as u8;
                 code.extend(match random(10) {
                     0..=4 => [0x89, registers as u8],                 // mov
                     5 | 6 => [0x85, registers as u8],                 // test
