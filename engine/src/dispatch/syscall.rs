@@ -68,28 +68,13 @@ impl Dispatcher<'_> {
             | libc::SYS_mremap
             | libc::SYS_remap_file_pages
             | libc::SYS_madvise
-            | libc::SYS_shmdt => {
-                if self.concerns_code(tid, nr, args) {
-                    self.follow(t, nr, args, next);
-                } else {
-                    self.drop_unused(tid, nr, args);
-                    run(t, go, how);
-                }
-            }
-            libc::SYS_mmap => {
-                let fixed = args[3] & libc::MAP_FIXED as u64 != 0;
-                if fixed && self.concerns_code(tid, nr, args) {
-                    self.follow(t, nr, args, next);
-                } else {
-                    if fixed {
-                        self.drop_unused(tid, nr, args);
-                    }
-                    run(t, go, how);
-                }
+            | libc::SYS_shmdt => self.change_mappings(t, (nr, args), go, next, how),
+            libc::SYS_mmap if args[3] & libc::MAP_FIXED as u64 != 0 => {
+                self.change_mappings(t, (nr, args), go, next, how);
             }
             libc::SYS_brk | libc::SYS_process_madvise => match self.as_mapping(tid, nr, args) {
-                Some((nr, args)) if self.concerns_code(tid, nr, args) => self.follow(t, nr, args, next),
-                _ => run(t, go, how),
+                Some(same) => self.change_mappings(t, same, go, next, how),
+                None => run(t, go, how),
             },
             libc::SYS_getrlimit | libc::SYS_setrlimit | libc::SYS_prlimit64 => {
                 self.limit_call(t, regs, nr, args, go, next);
@@ -228,6 +213,15 @@ impl Dispatcher<'_> {
             let opened = opens(nr, args);
             ranges(nr, args).into_iter().for_each(|(start, end)| code_cache.drop_unused(start, end, opened));
         }
+    }
+
+    /// Lets a call run that changes mappings as the call `nr` would, with these arguments: with a stop behind it if that concerns code.
+    fn change_mappings(&mut self, t: Stopped, (nr, args): (i64, [u64; 6]), go: CacheAddr, next: GuestAddr, how: How) {
+        if self.concerns_code(t.tid(), nr, args) {
+            return self.follow(t, nr, args, next);
+        }
+        self.drop_unused(t.tid(), nr, args);
+        run(t, go, how);
     }
 
     /// Lets the call run with a stop behind it.
